@@ -1,0 +1,66 @@
+package observe
+
+import (
+	"encoding/json"
+	"net/http"
+)
+
+// LatestProtocolVersion is the protocol version whose rules apply when an
+// answer's version is not known.
+const LatestProtocolVersion = "2026-07-28"
+
+// An Answer is one whole HTTP answer to one tools/call POST, as it was read.
+type Answer struct {
+	// Status is the HTTP status code.
+	Status int
+	// Header holds the response headers; only Content-Type is looked at. A nil
+	// header, or one without Content-Type, is judged as JSON: the media type is
+	// then the caller's affair.
+	Header http.Header
+	// Body is the whole body. The verdict refers into it and does not copy.
+	Body []byte
+	// ID is the JSON-RPC id of the request, as JSON (7, "a").
+	ID string
+	// ProtocolVersion is the negotiated MCP version; empty means
+	// [LatestProtocolVersion].
+	ProtocolVersion string
+	// HadSession says that the request carried an Mcp-Session-Id. A 404 to such a
+	// request means that the session is lost.
+	HadSession bool
+}
+
+// A Verdict is what an answer amounts to.
+type Verdict struct {
+	Outcome  Outcome
+	Delivery Delivery
+	// Reason says in a few words why the outcome is not a usable answer: a fixed
+	// text, never words of the server.
+	Reason string
+
+	// Error is the JSON-RPC error that the answer carries, also in the body of an
+	// HTTP error.
+	Error *RPCError
+	// EchoedID says that the answer's id is the request's.
+	EchoedID bool
+	// ResultType is the value of resultType, or empty.
+	ResultType string
+	// IsError is the value of isError, or nil where it is absent.
+	IsError *bool
+	// InputRequests is the number of inputRequests of an input_required result.
+	InputRequests int
+	// Result is the raw "result" member, a part of the body; nil if there is none.
+	Result []byte
+	// Deviations are those that were noted, in the order met, without repeats.
+	Deviations []Deviation
+}
+
+// Layer is the layer of the verdict's outcome.
+func (v *Verdict) Layer() Layer { return v.Outcome.Layer() }
+
+// An RPCError is the error member of a JSON-RPC response (JSON-RPC 2.0, section
+// 5.1).
+type RPCError struct {
+	Code    int64
+	Message string
+	Data    json.RawMessage
+}

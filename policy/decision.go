@@ -1,0 +1,68 @@
+package policy
+
+import (
+	"time"
+
+	"github.com/surecall/surecall/observe"
+)
+
+// Action is what is done after an attempt.
+type Action string
+
+const (
+	// Stop ends the call with what the attempt came to.
+	Stop Action = "stop"
+	// Repeat sends the call again after the decision's wait.
+	Repeat Action = "repeat"
+)
+
+// A Decision is the answer of [Tool.Decide].
+type Decision struct {
+	Action Action
+	// Wait before the repeat; zero with Stop.
+	Wait time.Duration
+	// Reason in words, for people.
+	Reason string
+	// Rule that gave the decision: a rule's name, or "default".
+	Rule string
+}
+
+// An Attempt is what Decide is told about the attempt that just ended.
+type Attempt struct {
+	Outcome  observe.Outcome
+	Delivery observe.Delivery
+	// Status is the HTTP status, or 0.
+	Status int
+	// Code is the JSON-RPC error code; HasCode says whether there is one.
+	Code    int64
+	HasCode bool
+	// EchoedID says that the error carried the request's id.
+	EchoedID bool
+	// ToolErrorText is the text of an isError result, or empty.
+	ToolErrorText string
+	// RetryAfter is the server's wait; HasRetryAfter says whether there is one.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	// DoNotRetry is a server's explicit word that the call must not be repeated.
+	DoNotRetry bool
+}
+
+// A State is what Decide is told about the call so far.
+type State struct {
+	// Repeats already made.
+	Repeats int
+	// Remaining time until the deadline; negative where there is none.
+	Remaining time.Duration
+	// Budget says that the retry budget has a token.
+	Budget bool
+	// Healed says that the lost session has been renewed below the SDK.
+	Healed bool
+	// Refreshed says that the tool's definition has been fetched afresh after a
+	// header mismatch.
+	Refreshed bool
+	// Graver is the gravest delivery of the attempts before this one; a call that
+	// was unknown once stays in question.
+	Graver observe.Delivery
+	// Rand is uniform in [0,1), for the jitter.
+	Rand float64
+}

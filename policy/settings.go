@@ -1,0 +1,150 @@
+package policy
+
+import "time"
+
+// A Policy is a list of rules. The zero value, and a nil pointer, mean the
+// defaults: every tool is unsafe, and nothing with a possible effect is ever
+// repeated.
+//
+// Precedence in one sentence: for each setting on its own, the first rule that
+// matches the tool and sets it decides; what no rule sets has its default.
+type Policy struct {
+	Rules []Rule
+}
+
+// A Rule sets something for the tools it matches.
+type Rule struct {
+	// Name is what records and reasons call the rule. Empty means "rules[i]".
+	Name string
+	// Server is a glob over the server's name (see path.Match, with * also
+	// matching slashes); empty matches every server.
+	Server string
+	// Tool is a glob over the tool's name; empty matches every tool.
+	Tool string
+
+	Settings
+}
+
+// Settings are the things a rule can set. A zero field is not set by that rule.
+// A negative duration or number turns the thing off: no limit, no repeat, no
+// breaker.
+type Settings struct {
+	// Safety class of the tool. Default [Unsafe].
+	Safety Safety
+	// TrustAnnotations lets the server's readOnlyHint and idempotentHint raise an
+	// unset safety to ReadOnly or Idempotent. Default false: annotations are
+	// untrusted unless the server is (MCP 2026-07-28, tools).
+	TrustAnnotations *bool
+
+	Retry   Retry
+	Limits  Limits
+	Breaker Breaker
+	Limiter Limiter
+	Key     Key
+
+	// Surface says what the model sees of a failure. Default [SurfaceCaller].
+	Surface Surface
+	// Strict refuses answers that deviate harmlessly from the specifications.
+	// Default false.
+	Strict *bool
+	// Tolerate lists deviations that are accepted in any case (the names of
+	// observe.Deviation).
+	Tolerate []string
+	// ResultTypes lists values of resultType that belong to extensions the host
+	// declared.
+	ResultTypes []string
+	// MaxResult is the largest answer in bytes. Default 64 MiB.
+	MaxResult int64
+}
+
+// Retry says what is repeated, how often and after what wait.
+type Retry struct {
+	// Repeats is the number of repeats beyond the first attempt. Default 2.
+	Repeats int
+	// Backoff is the wait before the first repeat; it doubles with each repeat,
+	// with full jitter: the wait is uniform between 0 and that value. Default
+	// 200 ms.
+	Backoff time.Duration
+	// BackoffCap bounds the backoff. Default 5 s.
+	BackoffCap time.Duration
+	// RetryAfterCap bounds a server's Retry-After: a longer one stops the call.
+	// Default 60 s.
+	RetryAfterCap time.Duration
+	// Throttled lets 429 and 425 be believed to strike before execution, so that
+	// even an unsafe tool is repeated. Default true.
+	Throttled *bool
+	// Budget is the size of the retry budget of a server and tool, in repeats; a
+	// repeat costs 1, a success returns 0.1. Default 10.
+	Budget float64
+
+	// Codes are JSON-RPC error codes that are repeated, for tools whose repeat is
+	// harmless. They match JSONRPC_ERROR and an HTTP_ERROR that carries the code.
+	Codes []int64
+	// Statuses are HTTP statuses that are repeated beyond the default table, for
+	// tools whose repeat is harmless.
+	Statuses []int
+	// Outcomes are outcomes that are repeated beyond the default table, for tools
+	// whose repeat is harmless (the names of observe.Outcome).
+	Outcomes []string
+	// ToolErrors are substrings of an isError result's text that make it
+	// repeatable, for tools whose repeat is harmless.
+	ToolErrors []string
+
+	// RefusedStatuses are HTTP statuses that the operator declares to mean, on
+	// this server, that the tool was not run.
+	RefusedStatuses []int
+	// RefusedCodes are JSON-RPC codes with the same meaning.
+	RefusedCodes []int64
+}
+
+// Limits bound the time of a call. They run for each POST; the whole call is
+// bounded by Call, or by the caller's own deadline where there is one.
+type Limits struct {
+	// Connect bounds getting a connection. Default 10 s.
+	Connect time.Duration
+	// Headers bounds the wait for response headers once the request is written.
+	// Default none: a server that answers in JSON sends headers last.
+	Headers time.Duration
+	// Silence bounds the time without a byte on a response body. Default 5 min.
+	Silence time.Duration
+	// Attempt bounds one POST with its answer. Default none.
+	Attempt time.Duration
+	// Call bounds the whole call when the caller gives no deadline. Default 10 min.
+	Call time.Duration
+}
+
+// Breaker settings hold for the tool and, for failures to connect, for the
+// server.
+type Breaker struct {
+	// Failures in a row that open the breaker. Default 5.
+	Failures int
+	// Open is how long it stays open before one probe. Default 30 s.
+	Open time.Duration
+}
+
+// Limiter is a token bucket for a server and tool. Default none.
+type Limiter struct {
+	// Rate in calls a second; 0 is not set, negative is no limit.
+	Rate float64
+	// Burst is the size of the bucket. Default 1 where a rate is set.
+	Burst int
+	// NoWait fails at once instead of waiting for a token. Default false.
+	NoWait *bool
+}
+
+// Key says where the idempotency key goes beside _meta, where it always is.
+type Key struct {
+	// Header names the HTTP header that carries the key, for keyed tools only;
+	// empty is not set. Its value is a structured-field string.
+	Header string
+}
+
+// Surface says who sees protocol and transport failures.
+type Surface string
+
+const (
+	// SurfaceCaller returns them to the caller as an error. It is the default.
+	SurfaceCaller Surface = "caller"
+	// SurfaceModel turns them into an IsError result that the model reads.
+	SurfaceModel Surface = "model"
+)
