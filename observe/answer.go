@@ -9,7 +9,12 @@ import (
 // answer's version is not known.
 const LatestProtocolVersion = "2026-07-28"
 
-// An Answer is one whole HTTP answer to one tools/call POST, as it was read.
+// roundsVersion is the protocol version that introduced multi round-trip requests
+// and resultType, and took away requests from the server on a stream.
+const roundsVersion = "2026-07-28"
+
+// An Answer is one whole HTTP answer to one POST of a JSON-RPC request, as it
+// was read, with what must be known of the request to judge it.
 type Answer struct {
 	// Status is the HTTP status code.
 	Status int
@@ -19,8 +24,13 @@ type Answer struct {
 	Header http.Header
 	// Body is the whole body. The verdict refers into it and does not copy.
 	Body []byte
+
 	// ID is the JSON-RPC id of the request, as JSON (7, "a").
 	ID string
+	// Method is the method of the request; empty means "tools/call". An answer to
+	// another method is judged by status and envelope alone: any object is a
+	// valid result, and [ToolSuccess] means no more than that.
+	Method string
 	// ProtocolVersion is the negotiated MCP version; empty means
 	// [LatestProtocolVersion].
 	ProtocolVersion string
@@ -29,16 +39,25 @@ type Answer struct {
 	HadSession bool
 }
 
+// judgesTool reports whether the result has to be a tool result.
+func (a *Answer) judgesTool() bool { return a.Method == "" || a.Method == "tools/call" }
+
+// hasRounds reports whether the protocol version has multi round-trip requests.
+// Versions are dates: they compare as strings.
+func (a *Answer) hasRounds() bool {
+	return a.ProtocolVersion == "" || a.ProtocolVersion >= roundsVersion
+}
+
 // A Verdict is what an answer amounts to.
 type Verdict struct {
 	Outcome  Outcome
 	Delivery Delivery
 	// Reason says in a few words why the outcome is not a usable answer: a fixed
-	// text, never words of the server.
+	// text, never words of the server. Empty for a usable one.
 	Reason string
 
 	// Error is the JSON-RPC error that the answer carries, also in the body of an
-	// HTTP error.
+	// HTTP error or beside a flaw that decided the outcome.
 	Error *RPCError
 	// EchoedID says that the answer's id is the request's.
 	EchoedID bool
@@ -48,9 +67,11 @@ type Verdict struct {
 	IsError *bool
 	// InputRequests is the number of inputRequests of an input_required result.
 	InputRequests int
-	// Result is the raw "result" member, a part of the body; nil if there is none.
+	// Result is the raw "result" member of a response whose envelope is right, a
+	// part of the body; nil otherwise.
 	Result []byte
-	// Deviations are those that were noted, in the order met, without repeats.
+	// Deviations are those that were met, in the order judged, without repeats. A
+	// refused one is the last, and decided the outcome.
 	Deviations []Deviation
 }
 
@@ -62,5 +83,6 @@ func (v *Verdict) Layer() Layer { return v.Outcome.Layer() }
 type RPCError struct {
 	Code    int64
 	Message string
-	Data    json.RawMessage
+	// Data is the raw data member, a part of the body; nil if there is none.
+	Data json.RawMessage
 }

@@ -1,9 +1,11 @@
 package observe
 
-// Deviation names one way in which an answer departs from the specifications
-// without, by itself, deciding the outcome. Each is accepted and noted, or
-// refused; which of the two is the column "default" of the table in
-// docs/outcomes.md, and [Reading] changes it.
+import "slices"
+
+// Deviation names one way in which an answer departs from the specifications, or
+// from what the SDK reads, without by itself deciding the outcome. Each is
+// accepted and noted, or refused; which of the two is said at the constant and in
+// the table in docs/reading.md, and [Reading] changes it.
 type Deviation string
 
 const (
@@ -16,36 +18,50 @@ const (
 	// differently (7.0 for 7). Accepted by default.
 	DeviationIDForm Deviation = "id_form"
 	// DeviationCodeForm: an integer error code written with a fraction or an
-	// exponent (-32602.0). Accepted by default.
+	// exponent (-32602.0). Accepted by default; the SDK does not read it.
 	DeviationCodeForm Deviation = "code_form"
-	// DeviationUnknownMember: a member of the envelope that JSON-RPC 2.0 does not
+	// DeviationUnknownMember: a member of a response that JSON-RPC 2.0 does not
 	// define. Accepted by default.
 	DeviationUnknownMember Deviation = "unknown_member"
 	// DeviationInvalidUTF8: a string holds bytes that are not UTF-8 (RFC 8259,
 	// section 8.1). Refused by default: the SDK would replace them silently.
 	DeviationInvalidUTF8 Deviation = "invalid_utf8"
+	// DeviationServerRequest: a request from the server on a stream of a protocol
+	// version that has none (from 2026-07-28 on). Accepted by default: the SDK
+	// answers it.
+	DeviationServerRequest Deviation = "server_request"
+
 	// DeviationSecondResponse: another response followed the terminal one on a
-	// stream. Accepted: the first one stands.
+	// stream. Always accepted: the first one stands.
 	DeviationSecondResponse Deviation = "second_response"
 	// DeviationDataAfterResponse: a stream went on after the terminal response.
-	// Accepted.
+	// Always accepted.
 	DeviationDataAfterResponse Deviation = "data_after_response"
-	// DeviationServerRequest: a request from the server on a stream of a protocol
-	// version that has none (2026-07-28). Accepted: the SDK answers it.
-	DeviationServerRequest Deviation = "server_request"
-	// DeviationEventForm: an SSE line without a colon, which the SSE standard
-	// allows and the SDK does not. Accepted and rewritten.
+	// DeviationEventForm: an SSE event in a form that the SSE standard allows and
+	// the SDK does not read: [Event.Rewritten]. Always accepted, and rewritten.
 	DeviationEventForm Deviation = "event_form"
 	// DeviationSessionID: an answer carried another session id than the request,
-	// or one on a version without sessions. Accepted: the header is corrected.
+	// or one on a version without sessions. Always accepted: the header is
+	// corrected.
 	DeviationSessionID Deviation = "session_id"
 )
 
-// Reading says how strictly an answer is read. The zero value reads as the
-// table in docs/outcomes.md says.
+// Deviations lists every deviation.
+func Deviations() []Deviation {
+	return []Deviation{
+		DeviationErrorNull, DeviationResultType, DeviationIDForm,
+		DeviationCodeForm, DeviationUnknownMember, DeviationInvalidUTF8,
+		DeviationServerRequest, DeviationSecondResponse,
+		DeviationDataAfterResponse, DeviationEventForm, DeviationSessionID,
+	}
+}
+
+// Reading says how strictly an answer is read. The zero value, and a nil pointer,
+// read as the table in docs/reading.md says. It is not changed by reading and
+// may be shared.
 type Reading struct {
-	// Strict refuses every deviation that decides nothing by itself, instead of
-	// noting it.
+	// Strict refuses every deviation that is accepted by default, instead of
+	// noting it. Those that are always accepted stay so.
 	Strict bool
 	// Tolerate accepts these deviations, whatever Strict or the default says.
 	Tolerate []Deviation
@@ -55,15 +71,15 @@ type Reading struct {
 	ResultTypes []string
 }
 
-// accepts reports whether d is accepted under r, given its default.
-func (r *Reading) accepts(d Deviation, byDefault bool) bool {
-	if r == nil {
-		return byDefault
+// accepts reports whether d is accepted under r.
+func (r *Reading) accepts(d Deviation) bool {
+	if r != nil && slices.Contains(r.Tolerate, d) {
+		return true
 	}
-	for _, t := range r.Tolerate {
-		if t == d {
-			return true
-		}
-	}
-	return byDefault && !r.Strict
+	return d != DeviationInvalidUTF8 && (r == nil || !r.Strict)
+}
+
+// declares reports whether an extension of the host defines the resultType.
+func (r *Reading) declares(resultType string) bool {
+	return r != nil && slices.Contains(r.ResultTypes, resultType)
 }

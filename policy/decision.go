@@ -21,15 +21,18 @@ type Decision struct {
 	Action Action
 	// Wait before the repeat; zero with Stop.
 	Wait time.Duration
-	// Reason in words, for people.
+	// Reason in words, for people: one of a fixed set of texts, never words of a
+	// server.
 	Reason string
-	// Rule that gave the decision: a rule's name, or "default".
+	// Rule that gave the decision: a rule's name, "default", or "annotations"
+	// where it rests on a safety that the server's hints raised.
 	Rule string
 }
 
 // An Attempt is what Decide is told about the attempt that just ended.
 type Attempt struct {
-	Outcome  observe.Outcome
+	Outcome observe.Outcome
+	// Delivery is the gravest of the attempt's POSTs, after [Tool.Declares].
 	Delivery observe.Delivery
 	// Status is the HTTP status, or 0.
 	Status int
@@ -47,21 +50,28 @@ type Attempt struct {
 	DoNotRetry bool
 }
 
+// NoDeadline is the value of [State.Remaining] for a call without a deadline.
+const NoDeadline time.Duration = -1
+
 // A State is what Decide is told about the call so far.
 type State struct {
 	// Repeats already made.
 	Repeats int
-	// Remaining time until the deadline; negative where there is none.
+	// Remaining time until the deadline, or [NoDeadline]. Zero, and every other
+	// negative value, is a deadline that has passed: nothing is repeated.
 	Remaining time.Duration
-	// Budget says that the retry budget has a token.
+	// Budget says that the retry budget has a token (see [Budget.Has]). It is not
+	// looked at where the policy has no budget.
 	Budget bool
-	// Healed says that the lost session has been renewed below the SDK.
-	Healed bool
+	// Healed says that the lost session has been renewed below the SDK; HealSpent
+	// that an earlier repeat of this call already rested on that.
+	Healed, HealSpent bool
 	// Refreshed says that the tool's definition has been fetched afresh after a
-	// header mismatch.
-	Refreshed bool
-	// Graver is the gravest delivery of the attempts before this one; a call that
-	// was unknown once stays in question.
+	// header mismatch; RefreshSpent that an earlier repeat of this call already
+	// rested on that.
+	Refreshed, RefreshSpent bool
+	// Graver is the gravest delivery of the attempts before this one, empty before
+	// the first; a call that was unknown once stays in question.
 	Graver observe.Delivery
 	// Rand is uniform in [0,1), for the jitter.
 	Rand float64

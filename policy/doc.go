@@ -2,7 +2,12 @@
 // be repeated, how long to wait, what the model sees.
 //
 // A [Policy] is a list of rules; [Policy.Resolve] turns it into the [Tool] that
-// is in force for one tool of one server; [Tool.Decide] answers the only
-// question of the retry loop. Resolving and deciding are pure: time and
-// randomness are arguments, nothing is read, nothing is kept.
+// is in force for one tool of one server (a [Resolver] remembers the answers);
+// [Tool.Decide] answers the only question of the retry loop. Resolving and
+// deciding are pure: time and randomness are arguments, nothing is read, nothing
+// is kept. Only [Resolver] and [Budget] hold state, and both are bounded.
+//
+// The one rule, which no setting lifts: a call whose effect may have happened is
+// sent again only where the policy says that a repeat of this tool is harmless
+// ([Safety.SafeRepeat]). docs/policy.md has the decision table and the defaults.
 package policy

@@ -4,7 +4,8 @@ import "time"
 
 // A Policy is a list of rules. The zero value, and a nil pointer, mean the
 // defaults: every tool is unsafe, and nothing with a possible effect is ever
-// repeated.
+// repeated. A policy must not be modified once it is in use; it is then safe for
+// concurrent use.
 //
 // Precedence in one sentence: for each setting on its own, the first rule that
 // matches the tool and sets it decides; what no rule sets has its default.
@@ -16,8 +17,8 @@ type Policy struct {
 type Rule struct {
 	// Name is what records and reasons call the rule. Empty means "rules[i]".
 	Name string
-	// Server is a glob over the server's name (see path.Match, with * also
-	// matching slashes); empty matches every server.
+	// Server is a glob over the server's name (see [Match]); empty matches every
+	// server.
 	Server string
 	// Tool is a glob over the tool's name; empty matches every tool.
 	Tool string
@@ -27,7 +28,8 @@ type Rule struct {
 
 // Settings are the things a rule can set. A zero field is not set by that rule.
 // A negative duration or number turns the thing off: no limit, no repeat, no
-// breaker.
+// breaker. A list is taken whole, never merged; an empty one that is not nil
+// sets "none".
 type Settings struct {
 	// Safety class of the tool. Default [Unsafe].
 	Safety Safety
@@ -53,28 +55,36 @@ type Settings struct {
 	// ResultTypes lists values of resultType that belong to extensions the host
 	// declared.
 	ResultTypes []string
-	// MaxResult is the largest answer in bytes. Default 64 MiB.
+	// MaxResult is the largest answer in bytes. Default 64 MiB; negative is no
+	// limit.
 	MaxResult int64
 }
 
 // Retry says what is repeated, how often and after what wait.
 type Retry struct {
-	// Repeats is the number of repeats beyond the first attempt. Default 2.
+	// Repeats is the number of repeats beyond the first attempt. Default 2;
+	// negative is none.
 	Repeats int
 	// Backoff is the wait before the first repeat; it doubles with each repeat,
 	// with full jitter: the wait is uniform between 0 and that value. Default
-	// 200 ms.
+	// 200 ms; negative is no wait.
 	Backoff time.Duration
-	// BackoffCap bounds the backoff. Default 5 s.
+	// BackoffCap bounds the backoff. Default 5 s; negative is no bound.
 	BackoffCap time.Duration
-	// RetryAfterCap bounds a server's Retry-After: a longer one stops the call.
-	// Default 60 s.
+	// RetryAfterCap bounds a server's Retry-After: a longer one stops the call, it
+	// is never shortened. Default 60 s; negative is no bound.
 	RetryAfterCap time.Duration
 	// Throttled lets 429 and 425 be believed to strike before execution, so that
-	// even an unsafe tool is repeated. Default true.
+	// even an unsafe tool is repeated. Default true. Where it is false they count
+	// as unknown: harmless tools are still repeated, unsafe ones are not.
 	Throttled *bool
+	// Healed lets an unsafe tool be repeated once when its lost session has been
+	// renewed: the server's 404 is believed to mean that the tool was not run.
+	// Default false. Harmless tools are repeated in any case.
+	Healed *bool
 	// Budget is the size of the retry budget of a server and tool, in repeats; a
-	// repeat costs 1, a success returns 0.1. Default 10.
+	// repeat costs 1, a success returns 0.1. Default 10; negative is no budget,
+	// that is, unlimited.
 	Budget float64
 
 	// Codes are JSON-RPC error codes that are repeated, for tools whose repeat is
@@ -91,14 +101,15 @@ type Retry struct {
 	ToolErrors []string
 
 	// RefusedStatuses are HTTP statuses that the operator declares to mean, on
-	// this server, that the tool was not run.
+	// this server, that the tool was not run. They are repeated for every class.
 	RefusedStatuses []int
 	// RefusedCodes are JSON-RPC codes with the same meaning.
 	RefusedCodes []int64
 }
 
 // Limits bound the time of a call. They run for each POST; the whole call is
-// bounded by Call, or by the caller's own deadline where there is one.
+// bounded by Call, or by the caller's own deadline where there is one. In a
+// [Tool], zero is no limit.
 type Limits struct {
 	// Connect bounds getting a connection. Default 10 s.
 	Connect time.Duration
@@ -114,9 +125,9 @@ type Limits struct {
 }
 
 // Breaker settings hold for the tool and, for failures to connect, for the
-// server.
+// server. In a [Tool], the zero value is no breaker.
 type Breaker struct {
-	// Failures in a row that open the breaker. Default 5.
+	// Failures in a row that open the breaker. Default 5; negative is no breaker.
 	Failures int
 	// Open is how long it stays open before one probe. Default 30 s.
 	Open time.Duration
@@ -134,12 +145,13 @@ type Limiter struct {
 
 // Key says where the idempotency key goes beside _meta, where it always is.
 type Key struct {
-	// Header names the HTTP header that carries the key, for keyed tools only;
-	// empty is not set. Its value is a structured-field string.
+	// Header names the HTTP header that carries the key; empty is not set. Its
+	// value is a structured-field string. It has an effect on keyed tools only.
 	Header string
 }
 
-// Surface says who sees protocol and transport failures.
+// Surface says who sees protocol and transport failures. Values other than the
+// constants below are treated as [SurfaceCaller].
 type Surface string
 
 const (
@@ -148,3 +160,6 @@ const (
 	// SurfaceModel turns them into an IsError result that the model reads.
 	SurfaceModel Surface = "model"
 )
+
+// Valid reports whether s is one of the constants above.
+func (s Surface) Valid() bool { return s == SurfaceCaller || s == SurfaceModel }

@@ -1,0 +1,275 @@
+package middleware
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"net/url"
+	"strconv"
+	"time"
+
+	"github.com/surecall/surecall/observe"
+)
+
+const (
+	// errorBodyLimit and errorBodyTime bound the body of a response outside 2xx: its
+	// status is known and must not be lost to a body that never comes.
+	errorBodyLimit = 64 << 10
+	errorBodyTime  = time.Second
+
+	// excerptSize is how much of an unusable body a record keeps.
+	excerptSize = 512
+
+	// firstRead is how much of an announced body is allocated before any of it has
+	// come.
+	firstRead = 1 << 20
+)
+
+// answer guards the response to a call.
+func (t *Transport) answer(p *post, resp *http.Response) (*http.Response, error) {
+	p.look(resp)
+	switch {
+	case resp.StatusCode/100 != 2:
+		return t.refusal(p, resp)
+	case mediaType(resp.Header) == "text/event-stream" && resp.Header.Get("Content-Encoding") == "":
+		return t.stream(p, resp), nil
+	}
+	return t.document(p, resp)
+}
+
+// document reads a whole body and judges it before the SDK sees a byte.
+func (t *Transport) document(p *post, resp *http.Response) (*http.Response, error) {
+	body, err := readBody(resp, p.tool.MaxResult, p.watch.heard)
+	resp.Body.Close()
+	defer p.end()
+	switch {
+	case errors.Is(err, errTooLarge):
+		p.conclude(tooLarge())
+		return nil, p.err()
+	case err != nil:
+		p.broken(observe.StreamIncomplete, "the body was cut short", err, false)
+		p.excerpt(body)
+		return nil, p.err()
+	}
+	q := p.question()
+	q.Status, q.Header, q.Body = resp.StatusCode, contentHeader(resp.Header), body
+	v := observe.Classify(q, &p.tool.Reading)
+	p.conclude(v)
+	if !v.Outcome.Answered() {
+		p.excerpt(body)
+		return nil, p.err()
+	}
+	if v.Outcome == observe.JSONRPCError {
+		body = errorMessage(p.envelope.id, v.Error)
+	}
+	setBody(resp, nil)
+	resp.Header.Set("Content-Type", "application/json")
+	resp.ContentLength = int64(len(body))
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, nil
+}
+
+// refusal turns a response outside 2xx into an error, except where the HTTP client
+// or the SDK has to see it.
+func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error) {
+	if followed(p, resp) {
+		p.conclude(observe.Classify(observe.Answer{Status: resp.StatusCode}, nil))
+		p.update(func(s *observe.Post) { s.Followed = true })
+		resp.Body = &watchedBody{resp.Body, p}
+		return resp, nil
+	}
+	defer p.end()
+	body := readErrorBody(resp)
+	q := p.question()
+	q.Status, q.Header, q.Body = resp.StatusCode, resp.Header, body
+	v := observe.Classify(q, &p.tool.Reading)
+	p.conclude(v)
+	p.update(func(s *observe.Post) { s.Location = observe.URLOrigin(location(resp)) })
+	p.excerpt(body)
+	switch {
+	case isAuth(resp.StatusCode):
+		setBody(resp, rejection(p.envelope.id, "HTTP status "+strconv.Itoa(resp.StatusCode)))
+	case !p.isCall() && v.Error != nil && v.EchoedID:
+		// What other methods get in the body of a refusal the SDK reports by itself.
+		setBody(resp, body)
+	default:
+		return nil, p.err()
+	}
+	return resp, nil
+}
+
+// followed reports whether the HTTP client may follow a redirect: only one that
+// keeps method and body (RFC 9110, sections 15.4.8 and 15.4.9), and only within
+// the same origin.
+func followed(p *post, resp *http.Response) bool {
+	if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
+		return false
+	}
+	to := location(resp)
+	return to != nil && observe.URLOrigin(to) == observe.URLOrigin(p.request.URL)
+}
+
+// location is the target of a redirect, or nil.
+func location(resp *http.Response) *url.URL {
+	if resp.StatusCode/100 != 3 {
+		return nil
+	}
+	if resp.Request == nil || resp.Request.URL == nil {
+		return nil
+	}
+	to, err := resp.Request.URL.Parse(resp.Header.Get("Location"))
+	if err != nil || resp.Header.Get("Location") == "" {
+		return nil
+	}
+	return to
+}
+
+// excerpt keeps the redacted beginning of an unusable body.
+func (p *post) excerpt(body []byte) {
+	if len(body) == 0 {
+		return
+	}
+	head := body[:min(len(body), 8*excerptSize)]
+	text := observe.Redact(string(head), excerptSize)
+	p.update(func(s *observe.Post) { s.Excerpt = text })
+}
+
+var (
+	errTooLarge   = errors.New("the body is larger than the limit")
+	errNotResumed = errors.New("the server did not resume the stream")
+)
+
+func tooLarge() observe.Verdict {
+	return observe.Verdict{Outcome: observe.ResultTooLarge, Delivery: observe.Unknown, Reason: "the answer is larger than the limit"}
+}
+
+// readBody reads a body of at most limit bytes; a limit of 0 is none. What it read
+// comes with the error too. An announced length is allocated at once only where
+// it is small or its beginning has come: a server must not make us allocate what
+// it does not send.
+func readBody(resp *http.Response, limit int64, heard func()) ([]byte, error) {
+	src := io.Reader(&hearing{resp.Body, heard})
+	if limit > 0 {
+		if resp.ContentLength > limit {
+			return nil, errTooLarge
+		}
+		src = io.LimitReader(src, limit+1)
+	}
+	body, err := readAnnounced(src, resp.ContentLength)
+	if err == nil && limit > 0 && int64(len(body)) > limit {
+		return nil, errTooLarge
+	}
+	return body, err
+}
+
+func readAnnounced(src io.Reader, length int64) ([]byte, error) {
+	if length <= 0 {
+		return io.ReadAll(src)
+	}
+	body := make([]byte, min(length, firstRead))
+	n, err := io.ReadFull(src, body)
+	if err == nil && length > firstRead {
+		whole := make([]byte, length)
+		copy(whole, body)
+		body = whole
+		var m int
+		m, err = io.ReadFull(src, body[firstRead:])
+		n += m
+	}
+	if err != nil {
+		return body[:n], err
+	}
+	// Once more, for the end: without it net/http does not reuse the connection.
+	if _, err := io.ReadFull(src, make([]byte, 1)); err != io.EOF {
+		return body, err
+	}
+	return body, nil
+}
+
+// hearing tells the limits that bytes have come.
+type hearing struct {
+	io.Reader
+	heard func()
+}
+
+func (h *hearing) Read(b []byte) (int, error) {
+	n, err := h.Reader.Read(b)
+	if n > 0 {
+		h.heard()
+	}
+	return n, err
+}
+
+// readErrorBody reads the beginning of the body of a refusal and closes it.
+func readErrorBody(resp *http.Response) []byte {
+	timer := time.AfterFunc(errorBodyTime, func() { resp.Body.Close() })
+	defer timer.Stop()
+	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBodyLimit))
+	resp.Body.Close()
+	return body
+}
+
+// drain reads a little of a body that nobody needs, so that its connection can be
+// used again, and closes it.
+func drain(body io.ReadCloser) {
+	timer := time.AfterFunc(drainTime, func() { body.Close() })
+	defer timer.Stop()
+	_, _ = io.CopyN(io.Discard, body, drainLimit)
+	body.Close()
+}
+
+// watchedBody is a body that is handed on as it is; the POST ends when it is
+// closed.
+type watchedBody struct {
+	io.ReadCloser
+	post *post
+}
+
+func (b *watchedBody) Read(buf []byte) (int, error) {
+	n, err := b.ReadCloser.Read(buf)
+	if n > 0 {
+		b.post.watch.heard()
+	}
+	return n, err
+}
+
+func (b *watchedBody) Close() error {
+	defer b.post.end()
+	return b.ReadCloser.Close()
+}
+
+// contentHeader is the header as the classifier should judge it: a body in a
+// coding that net/http did not undo is not JSON, whatever its type says.
+func contentHeader(h http.Header) http.Header {
+	coding := h.Get("Content-Encoding")
+	if coding == "" || coding == "identity" {
+		return http.Header{"Content-Type": {h.Get("Content-Type")}}
+	}
+	return http.Header{"Content-Type": {"application/x-" + coding}}
+}
+
+func mediaType(h http.Header) string {
+	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
+	return media
+}
+
+// errorMessage writes a JSON-RPC error response in the form that the SDK reads.
+func errorMessage(id string, e *observe.RPCError) []byte {
+	type wireError struct {
+		Code    int64           `json:"code"`
+		Message string          `json:"message"`
+		Data    json.RawMessage `json:"data,omitempty"`
+	}
+	body, err := json.Marshal(struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Error   wireError       `json:"error"`
+	}{"2.0", json.RawMessage(id), wireError{e.Code, e.Message, e.Data}})
+	if err != nil {
+		return rejection(id, "the error of the server cannot be passed on")
+	}
+	return body
+}

@@ -1,0 +1,159 @@
+package middleware
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/observe"
+)
+
+// Attempt makes one attempt and says what it came to: it puts the evidence into
+// the context for the [Transport], calls next, and judges what was seen on the
+// wire before it judges what the SDK returned. It also learns a session's
+// endpoint from its handshake.
+func Attempt(opts *Options) mcp.Middleware { return newCore(opts).attempt }
+
+func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		ctx, cl := c.begin(ctx, method, req)
+		switch {
+		case cl == nil:
+			return next(ctx, method, req)
+		case isHandshake(method):
+			return c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) {
+				return c.try(ctx, cl, next)
+			})
+		}
+		return c.try(ctx, cl, next)
+	}
+}
+
+// try makes the attempt. A reading method's error stays the SDK's own: hosts look
+// for its JSON-RPC code.
+func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
+	ev := newEvidence(cl.method, cl.tool)
+	ev.header = cl.headers()
+	started := time.Now()
+	res, err := next(withEvidence(ctx, ev), cl.method, cl.request)
+	if err != nil && ctx.Err() != nil {
+		ev.settle(settleTime)
+	}
+	w := wire{there: cl.server.wire, last: ev.lastPost()}
+	w.posts, w.answer = ev.close()
+	a, res, err := w.judge(ctx, res, err)
+	a.took = time.Since(started)
+	cl.add(a)
+	if !cl.isTool() {
+		c.learn(cl, res)
+		return res, a.err
+	}
+	if err != nil {
+		return nil, cl.failure(ctx)
+	}
+	return res, nil
+}
+
+// wire is what an attempt left behind below the SDK.
+type wire struct {
+	there  bool // our Transport stands below the session
+	posts  []observe.Post
+	last   *post
+	answer []byte // raw result of the last usable answer
+}
+
+// judge says what the attempt came to. A result that was read whole and lost in
+// the SDK, which reports a context that ended meanwhile, is recovered.
+func (w *wire) judge(ctx context.Context, res mcp.Result, err error) (attempt, mcp.Result, error) {
+	var recovered *mcp.CallToolResult
+	if err != nil && w.answer != nil {
+		recovered = decodeResult(w.answer)
+	}
+	r := observe.Return{Err: err, CtxErr: ctx.Err(), Wire: w.there, Decoded: recovered != nil}
+	if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil {
+		r.IsError, r.NeedsInput = tool.IsError, tool.NeedsInput()
+	}
+	a := attempt{Judgement: observe.Judge(w.posts, r), posts: w.posts, err: err}
+	a.retryIn, a.hasRetry = a.serverWait()
+	switch {
+	case err == nil:
+	case a.Outcome.Usable() && a.Outcome != observe.InputRequired:
+		res, err = recovered, nil
+	default:
+		a.resume = w.resume()
+	}
+	return a, res, err
+}
+
+// decodeResult decodes the raw result of an answer, or returns nil.
+func decodeResult(raw []byte) *mcp.CallToolResult {
+	res := new(mcp.CallToolResult)
+	if json.Unmarshal(raw, res) != nil {
+		return nil
+	}
+	return res
+}
+
+// resume returns what the last round of a multi-round-trip call carried, or nil
+// where there was one round alone: a repeat then goes on from that round, and the
+// user is not asked again.
+func (w *wire) resume() *resumption {
+	if w.last == nil || !rounds(w.posts) {
+		return nil
+	}
+	body, err := w.last.request.GetBody()
+	if err != nil {
+		return nil
+	}
+	defer body.Close()
+	var msg struct {
+		Params struct {
+			InputResponses mcp.InputResponseMap `json:"inputResponses"`
+			RequestState   string               `json:"requestState"`
+		} `json:"params"`
+	}
+	if json.NewDecoder(body).Decode(&msg) != nil {
+		return nil
+	}
+	return &resumption{msg.Params.InputResponses, msg.Params.RequestState}
+}
+
+// rounds reports whether an earlier round of the attempt was answered.
+func rounds(posts []observe.Post) bool {
+	for i := range posts[:len(posts)-1] {
+		if posts[i].Verdict.Outcome == observe.InputRequired {
+			return true
+		}
+	}
+	return false
+}
+
+// resumption is what a later round carries beside the call's own parameters.
+type resumption struct {
+	responses mcp.InputResponseMap
+	state     string
+}
+
+// serverWait is the wait that the server asked for with the last answer.
+func (a *attempt) serverWait() (time.Duration, bool) {
+	if a.Post == nil {
+		return 0, false
+	}
+	return a.Post.RetryAfter, a.Post.HasRetryAfter
+}
+
+// status is the HTTP status that decided, or 0.
+func (a *attempt) status() int {
+	if a.Post == nil {
+		return 0
+	}
+	return a.Post.Status
+}
+
+// failedToConnect reports whether no connection could be obtained.
+func (a *attempt) failedToConnect() bool {
+	return a.Delivery == observe.NotSent && a.Post != nil && a.Post.Status == 0 &&
+		(a.Outcome == observe.NetworkError || a.Post.Limited)
+}

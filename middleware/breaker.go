@@ -1,0 +1,124 @@
+package middleware
+
+import (
+	"errors"
+	"sync"
+	"time"
+
+	"github.com/sony/gobreaker/v2"
+
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// verdict is what an attempt means to a breaker.
+type verdict int
+
+const (
+	neutral verdict = iota
+	success
+	failure
+)
+
+var (
+	errFailure = errors.New("failure")
+	errNeutral = errors.New("neutral")
+)
+
+func (v verdict) err() error {
+	switch v {
+	case success:
+		return nil
+	case failure:
+		return errFailure
+	}
+	return errNeutral
+}
+
+// breaker is a circuit breaker that knows when it will let a probe through. A
+// neutral outcome of a probe frees its slot.
+type breaker struct {
+	two  *gobreaker.TwoStepCircuitBreaker[struct{}]
+	open time.Duration
+
+	mu    sync.Mutex
+	until time.Time
+}
+
+// newBreaker returns a breaker, or nil where the policy has none.
+func newBreaker(name string, b policy.Breaker) *breaker {
+	if b.Failures <= 0 {
+		return nil
+	}
+	br := &breaker{open: b.Open}
+	br.two = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
+		Name:          name,
+		MaxRequests:   1,
+		Timeout:       b.Open,
+		ReadyToTrip:   func(c gobreaker.Counts) bool { return int(c.ConsecutiveFailures) >= b.Failures },
+		OnStateChange: br.changed,
+		IsExcluded:    func(err error) bool { return err == errNeutral },
+	})
+	return br
+}
+
+func (b *breaker) changed(_ string, _, to gobreaker.State) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.until = time.Time{}
+	if to == gobreaker.StateOpen {
+		b.until = time.Now().Add(b.open)
+	}
+}
+
+// allow asks for admission. done must be called once with the attempt's verdict.
+// Refused, wait is how long the breaker stays open: 0 while a probe is out.
+func (b *breaker) allow() (done func(verdict), wait time.Duration, ok bool) {
+	if b == nil {
+		return func(verdict) {}, 0, true
+	}
+	report, err := b.two.Allow()
+	if err != nil {
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		return nil, max(time.Until(b.until), 0), false
+	}
+	return func(v verdict) { report(v.err()) }, 0, true
+}
+
+func (b *breaker) state() string {
+	if b == nil {
+		return ""
+	}
+	return b.two.State().String()
+}
+
+// toolVerdict is what an attempt says of the tool. A complete answer of any kind
+// proves it alive; 5xx, timeouts and unusable answers count against it; what the
+// caller did, what asks for other credentials or fewer calls, and what never
+// reached the server says nothing.
+func toolVerdict(a *attempt) verdict {
+	switch o := a.Outcome; {
+	case o.Answered():
+		return success
+	case a.Delivery == observe.NotSent:
+		return neutral
+	case o == observe.HTTPError && a.status() >= 500:
+		return failure
+	case o == observe.HTTPError, o == observe.Redirected, o == observe.SessionLost, o.Layer() == observe.LayerLocal && o != observe.Timeout:
+		return neutral
+	}
+	return failure
+}
+
+// serverVerdict is what an attempt says of the server: only failing to connect
+// counts against it.
+func serverVerdict(a *attempt) verdict {
+	switch {
+	case a.Delivery != observe.NotSent && (a.status() != 0 || a.Outcome.Answered()):
+		return success
+	case a.failedToConnect():
+		return failure
+	}
+	return neutral
+}

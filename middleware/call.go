@@ -1,0 +1,159 @@
+package middleware
+
+import (
+	"context"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// A call is one tools/call, or one request of a reading method, on its way through
+// the middlewares. The first of them creates it; the others find it in the
+// context. Only the caller's goroutine touches it.
+type call struct {
+	request mcp.Request // as the middlewares have changed it
+	session *mcp.ClientSession
+	method  string
+	server  server
+	tool    *policy.Tool
+	key     string
+	started time.Time
+
+	attempts []attempt
+	judged   bool // the last attempt is that of the latest next
+	decision policy.Decision
+	breaker  string
+	text     string // what the model is told, when that is ours
+}
+
+// An attempt is what one pass through the loop came to.
+type attempt struct {
+	observe.Judgement
+	posts    []observe.Post
+	wait     time.Duration // before the attempt
+	took     time.Duration
+	err      error         // what the SDK returned
+	retryIn  time.Duration // the server's wait, or the remaining wait of a local refusal
+	hasRetry bool
+	resume   *resumption // what a repeat goes on with
+}
+
+type callKey struct{}
+
+// callFrom returns the call that a middleware further out has begun for this very
+// request. The context of a call also reaches input handlers on 2026-07-28: what
+// they call in turn is another request and begins a call of its own.
+func callFrom(ctx context.Context, req mcp.Request) *call {
+	c, _ := ctx.Value(callKey{}).(*call)
+	if c == nil || c.request != req {
+		return nil
+	}
+	return c
+}
+
+// begin returns the call for a request, creating it where this middleware is the
+// outermost. It returns nil for methods that are not ours to handle.
+func (c *core) begin(ctx context.Context, method string, req mcp.Request) (context.Context, *call) {
+	if method != methodCallTool && !isReading(method) {
+		return ctx, nil
+	}
+	if cl := callFrom(ctx, req); cl != nil {
+		return ctx, cl
+	}
+	cl := &call{request: req, method: method, started: time.Now()}
+	cl.session, _ = req.GetSession().(*mcp.ClientSession)
+	cl.server = c.server(cl.session)
+	if method == methodCallTool {
+		name := toolName(req)
+		hints, _ := c.hints.find(target{cl.server.name, name})
+		cl.tool = c.resolver.Resolve(cl.server.name, name, &hints)
+	} else {
+		cl.tool = c.resolver.Reads(cl.server.name)
+	}
+	return context.WithValue(ctx, callKey{}, cl), cl
+}
+
+// isReading reports whether a method only reads, so that it may be sent again
+// after a transport failure: otherwise one 503 to tools/list hides the tools.
+func isReading(method string) bool {
+	switch method {
+	case "initialize", "server/discover", "ping", "completion/complete",
+		"prompts/get", "resources/read",
+		"tools/list", "prompts/list", "resources/list", "resources/templates/list":
+		return true
+	}
+	return false
+}
+
+func (cl *call) isTool() bool { return cl.method == methodCallTool }
+
+// params returns the parameters of a tools/call.
+func (cl *call) params() *mcp.CallToolParams {
+	p, _ := cl.request.GetParams().(*mcp.CallToolParams)
+	return p
+}
+
+// replace sends other parameters from here on. The caller's are never changed.
+func (cl *call) replace(p *mcp.CallToolParams) {
+	cl.request = &mcp.ClientRequest[mcp.Params]{Session: cl.session, Params: p}
+}
+
+func toolName(req mcp.Request) string {
+	if p, ok := req.GetParams().(*mcp.CallToolParams); ok && p != nil {
+		return p.Name
+	}
+	return ""
+}
+
+// protocolVersion is the version that the session negotiated, or "".
+func (cl *call) protocolVersion() string {
+	if cl.session == nil {
+		return ""
+	}
+	if r := cl.session.InitializeResult(); r != nil {
+		return r.ProtocolVersion
+	}
+	return ""
+}
+
+// add appends an attempt that was made, or refused.
+func (cl *call) add(a attempt) {
+	a.wait = cl.decision.Wait
+	cl.attempts = append(cl.attempts, a)
+	cl.judged = true
+}
+
+// last returns the latest attempt, judging by what next returned where no Attempt
+// middleware stands further in.
+func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
+	if !cl.judged {
+		a, _, _ := new(wire).judge(ctx, res, err)
+		if own, ok := ErrorFrom(err); ok {
+			a.Judgement = observe.Judgement{Outcome: own.Outcome, Delivery: own.Delivery, Reason: own.Reason, RPC: own.RPC}
+			a.retryIn, a.hasRetry = own.RetryAfter, own.RetryAfter > 0
+		}
+		cl.add(a)
+	}
+	return &cl.attempts[len(cl.attempts)-1]
+}
+
+// delivery is the call's: that of a terminal answer, else the gravest of all
+// attempts. A cancel or a refused connection after an attempt in the dark is in
+// the dark.
+func (cl *call) delivery() observe.Delivery {
+	if n := len(cl.attempts); n > 0 && cl.attempts[n-1].Delivery == observe.Answered {
+		return observe.Answered
+	}
+	return gravest(cl.attempts)
+}
+
+func gravest(attempts []attempt) observe.Delivery {
+	var d observe.Delivery
+	for i := range attempts {
+		d = observe.Gravest(d, attempts[i].Delivery)
+	}
+	return d
+}

@@ -1,0 +1,40 @@
+package middleware
+
+import (
+	"net/http"
+
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// core is what the parts of one stack share. A part used alone has a core of its
+// own.
+type core struct {
+	opts     Options
+	resolver *policy.Resolver
+	sessions *sessions
+
+	admission admission
+	budgets   registry[*policy.Budget]
+	failed    registry[*failedCalls]
+	hints     registry[policy.Annotations]
+}
+
+func newCore(opts *Options) *core {
+	o := opts.copy()
+	return &core{
+		opts:     o,
+		resolver: policy.NewResolver(o.Policy),
+		sessions: newSessions(),
+	}
+}
+
+// unknownTool is the policy for a POST that no middleware has announced.
+func (c *core) unknownTool(req *http.Request) *policy.Tool {
+	server := c.opts.Server
+	if server == "" {
+		server = observe.RedactURL(req.URL)
+	}
+	// The header exists from 2026-07-28 on; without it the rules for any tool hold.
+	return c.resolver.Resolve(server, req.Header.Get("Mcp-Name"), nil)
+}

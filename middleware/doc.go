@@ -1,0 +1,36 @@
+// Package middleware stands on both sides of the official Go SDK's client: an
+// http.RoundTripper below it and a chain of client middlewares above it.
+//
+// Most hosts need two statements:
+//
+//	stack := middleware.New(&middleware.Options{Policy: policy})
+//	transport := &mcp.StreamableClientTransport{Endpoint: url, HTTPClient: stack.HTTPClient(nil)}
+//	client.AddSendingMiddleware(stack.Middleware()...)
+//
+// A call on its way down and up; each line is an ordinary [mcp.Middleware] with
+// the file of its name, usable alone:
+//
+//	session.CallTool
+//	  Record      opens the call's record; closes and emits it on the way up
+//	  Surface     on the way up: an error for the caller, or a text for the model
+//	  Key         mints or adopts the idempotency key, above the loop
+//	  Retry       the only loop; asks policy.Tool.Decide after every attempt
+//	  Admit       gate, breaker, limiter; feeds the breaker from the outcome
+//	  Attempt     one attempt: evidence + (result, error) -> outcome, delivery
+//	    SDK: multi-round-trip loop -> JSON-RPC -> http.Client
+//	      Transport   per POST: evidence, session guard, limits; repeats nothing
+//	        base transport
+//
+// What each layer can know, and when:
+//
+//   - The Transport sees status, headers, bytes and connections, one POST at a
+//     time, but not which POSTs make up a call. It writes what it sees into the
+//     evidence that Attempt put into the context. Body events come on another
+//     goroutine, after RoundTrip has returned.
+//   - Attempt sees the result or error of the SDK, which has lost status and
+//     headers, calls a cut connection a rejection (code -32005), and may report a
+//     dead context although the whole answer had been read. So the evidence is
+//     judged first and the error second.
+//   - Without HTTP (stdio, in-memory) there is no evidence: the result and the
+//     error are all there is.
+package middleware

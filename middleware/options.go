@@ -1,0 +1,49 @@
+package middleware
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/surecall/surecall/idempotency"
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// Options configure a [Stack], or a middleware used alone. A nil pointer and the
+// zero value mean the defaults. Options are copied when they are taken.
+type Options struct {
+	// Policy says what may be repeated. Nil: every tool is unsafe and nothing with
+	// a possible effect is repeated.
+	Policy *policy.Policy
+	// Server names servers that neither the host's context (observe.WithServer)
+	// nor a handshake over HTTP has named.
+	Server string
+	// Client is the client's label in records, such as "agent@1.4.0".
+	Client string
+	// OnRecord is called once for each tools/call, on the caller's goroutine before
+	// the call returns. It must not block. Nil: no records are made.
+	OnRecord func(*observe.Record)
+	// NewKey makes idempotency keys. Default [idempotency.NewKey].
+	NewKey func() string
+	// Rand returns a number in [0,1) for the jitter. Default math/rand/v2.
+	Rand func() float64
+}
+
+func (o *Options) copy() Options {
+	var c Options
+	if o != nil {
+		c = *o
+	}
+	if c.NewKey == nil {
+		c.NewKey = idempotency.NewKey
+	}
+	if c.Rand == nil {
+		c.Rand = rand.Float64
+	}
+	return c
+}
+
+// settleTime is how long an attempt whose context has ended waits for its POSTs
+// to come to their end, so that their delivery is known. net/http gives up a
+// request at once when its context ends; a caller who cancels must not notice.
+const settleTime = 10 * time.Millisecond

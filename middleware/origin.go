@@ -1,0 +1,114 @@
+package middleware
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/surecall/surecall/idempotency"
+	"github.com/surecall/surecall/observe"
+)
+
+const (
+	// originWindow is how long a call that failed is remembered, to recognise that
+	// its caller sends it again.
+	originWindow = 10 * time.Minute
+	// originCalls is how many failed calls are remembered for a tool.
+	originCalls = 16
+)
+
+// failedCalls are the calls of one tool that ended without success of late. It is
+// safe for concurrent use.
+type failedCalls struct {
+	mu   sync.Mutex
+	ring [originCalls]failedCall
+	next int
+}
+
+type failedCall struct {
+	print idempotency.Fingerprint
+	key   string
+	at    time.Time
+}
+
+func (f *failedCalls) add(c failedCall) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.ring[f.next] = c
+	f.next = (f.next + 1) % originCalls
+}
+
+// has reports whether an equal call, or one with the same key, failed of late.
+func (f *failedCalls) has(c failedCall) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for i := range f.ring {
+		old := &f.ring[i]
+		if !old.at.IsZero() && c.at.Sub(old.at) <= originWindow && (old.print == c.print || old.key == c.key) {
+			return true
+		}
+	}
+	return false
+}
+
+// repeatedByCaller reports whether the caller sends again a call that failed. It
+// costs a look-up unless calls of this tool have failed.
+func (c *core) repeatedByCaller(cl *call) bool {
+	failed, ok := c.failed.find(target{cl.server.name, cl.tool.Name})
+	if !ok {
+		return false
+	}
+	fc, ok := cl.asFailed()
+	return ok && failed.has(fc)
+}
+
+// remember keeps a call that ended without success.
+func (c *core) remember(cl *call) {
+	if fc, ok := cl.asFailed(); ok {
+		c.failed.get(target{cl.server.name, cl.tool.Name}, func() *failedCalls { return &failedCalls{} }).add(fc)
+	}
+}
+
+func (cl *call) asFailed() (failedCall, bool) {
+	params := cl.params()
+	if params == nil {
+		return failedCall{}, false
+	}
+	print, err := idempotency.FingerprintOf(cl.server.name, cl.tool.Name, params.Arguments)
+	return failedCall{print: print, key: cl.key, at: time.Now()}, err == nil
+}
+
+// origin says who repeated the call: the host's own word first, then what was seen
+// from the caller down to the layer below us.
+func (cl *call) origin(ctx context.Context, byCaller bool) observe.Origin {
+	switch {
+	case observe.IsUserRepeat(ctx):
+		return observe.OriginUser
+	case byCaller:
+		return observe.OriginCaller
+	case len(cl.attempts) > 1:
+		return observe.OriginMiddleware
+	}
+	for i := range cl.attempts {
+		for j := range cl.attempts[i].posts {
+			if cl.attempts[i].posts[j].Replays > 0 {
+				return observe.OriginNetHTTP
+			}
+		}
+		if authorized(cl.attempts[i].posts) {
+			return observe.OriginSDK
+		}
+	}
+	return observe.OriginNone
+}
+
+// authorized reports whether the SDK sent a request again after authorizing: the
+// same id once more, after 401 or 403.
+func authorized(posts []observe.Post) bool {
+	for i := 1; i < len(posts); i++ {
+		if posts[i].ID == posts[i-1].ID && isAuth(posts[i-1].Status) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,118 @@
+package middleware
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// post is one POST on its way through the Transport.
+type post struct {
+	evidence *evidence
+	envelope envelope
+	request  *http.Request // as the SDK made it
+	tool     *policy.Tool
+	watch    *watch
+	proof    *sendProof
+
+	status int          // of the response; written before the body is handed on
+	seen   observe.Post // guarded by evidence.mu
+}
+
+// isCall reports whether the POST is a tools/call.
+func (p *post) isCall() bool { return p.envelope.method == methodCallTool }
+
+// question is what an answer to this POST is judged against.
+func (p *post) question() observe.Answer {
+	return observe.Answer{
+		ID:              p.envelope.id,
+		ProtocolVersion: p.request.Header.Get(headerProtocolVersion),
+		HadSession:      p.request.Header.Get(headerSessionID) != "",
+		Method:          p.envelope.method,
+	}
+}
+
+func (p *post) update(change func(*observe.Post)) {
+	p.evidence.update(func() { change(&p.seen) })
+}
+
+// conclude records what the POST came to, and what the operator's words make of
+// it.
+func (p *post) conclude(v observe.Verdict) {
+	var code int64
+	if v.Error != nil {
+		code = v.Error.Code
+	}
+	if d, ok := p.tool.Declares(v.Outcome, p.status, code, v.Error != nil); ok {
+		v.Delivery = d
+	}
+	replays := p.proof.replays()
+	p.update(func(s *observe.Post) { s.Replays = replays })
+	p.evidence.conclude(p, v)
+}
+
+func (p *post) deviate(d observe.Deviation) {
+	p.update(func(s *observe.Post) { s.Verdict.Deviations = append(s.Verdict.Deviations, d) })
+}
+
+// end releases the limits of the POST; nothing more will be seen of it.
+func (p *post) end() { p.watch.stop() }
+
+// broken judges an error of the connection: before the response, or while its body
+// was read. outcome is what it is unless a context has ended.
+func (p *post) broken(outcome observe.Outcome, reason string, err error, notSent bool) {
+	v := observe.Verdict{Outcome: outcome, Delivery: observe.Unknown, Reason: reason}
+	if notSent {
+		v.Delivery = observe.NotSent
+	}
+	var limit *limitError
+	switch ctx := p.request.Context(); {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		v.Outcome, v.Reason = observe.Timeout, "the deadline passed"
+	case ctx.Err() != nil:
+		v.Outcome, v.Reason = observe.Canceled, "the caller gave up"
+	case errors.As(p.watch.cause(), &limit):
+		v.Outcome, v.Reason = observe.Timeout, limit.Error()+" ran out"
+	}
+	p.conclude(v)
+	p.update(func(s *observe.Post) { s.Cause, s.Limited = err, limit != nil })
+}
+
+// err is the error for a POST without a usable answer.
+func (p *post) err() *observe.Error {
+	p.evidence.mu.Lock()
+	defer p.evidence.mu.Unlock()
+	return postError(&p.seen, p.tool)
+}
+
+func postError(s *observe.Post, tool *policy.Tool) *observe.Error {
+	v := &s.Verdict
+	return observe.NewError(observe.Error{
+		Outcome:    v.Outcome,
+		Delivery:   v.Delivery,
+		Reason:     v.Reason,
+		Tool:       tool.Name,
+		Server:     tool.Server,
+		Safety:     string(tool.Safety),
+		Status:     s.Status,
+		RPC:        v.Error,
+		RetryAfter: s.RetryAfter,
+		Location:   s.Location,
+		RepeatSafe: repeatSafe(v.Outcome, v.Delivery, tool.Safety),
+	}, s.Cause, nil)
+}
+
+// repeatSafe reports whether sending the call again cannot double an effect.
+func repeatSafe(o observe.Outcome, d observe.Delivery, s policy.Safety) bool {
+	switch {
+	case s.Harmless():
+		return true
+	case o == observe.SessionLost:
+		// A 404 can be written after the tool ran.
+		return d == observe.NotSent
+	}
+	return d == observe.NotSent || d == observe.Refused
+}

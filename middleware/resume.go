@@ -1,0 +1,78 @@
+package middleware
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/surecall/surecall/observe"
+)
+
+// resumeWait is the wait before a stream is resumed where the server named none
+// (the SSE standard's "retry").
+const resumeWait = time.Second
+
+// resumable reports whether a stream that ended can go on: the version has
+// resumption, an event id was seen, the last resumption brought something new, and
+// the call is alive.
+func (g *streamGuard) resumable() bool {
+	version := g.post.request.Header.Get(headerProtocolVersion)
+	return g.hasID && g.progress && version != "" && version < sessionlessVersion &&
+		g.post.watch.ctx.Err() == nil
+}
+
+// resume asks for the rest of the stream by GET with Last-Event-ID (MCP
+// 2025-11-25, transports). It repeats nothing: a GET never runs a tool. A server
+// that does not go on ends the call, not the session.
+func (g *streamGuard) resume() {
+	g.src.Close()
+	g.progress = false
+	g.post.watch.hold()
+	wait := g.wait
+	if wait == 0 {
+		wait = resumeWait
+	}
+	if !sleep(g.post.watch.ctx, wait) {
+		g.incomplete(context.Cause(g.post.watch.ctx))
+		return
+	}
+	g.post.watch.heard()
+	resp, err := g.transport.base.RoundTrip(g.resumption())
+	if err != nil {
+		g.incomplete(err)
+		return
+	}
+	if resp.StatusCode != http.StatusOK || mediaType(resp.Header) != "text/event-stream" {
+		drain(resp.Body)
+		g.incomplete(errNotResumed)
+		return
+	}
+	g.post.update(func(s *observe.Post) { s.Stream.Resumed++ })
+	g.attach(resp.Body)
+}
+
+// resumption is the GET that goes on with the stream: same endpoint, same headers,
+// no body.
+func (g *streamGuard) resumption() *http.Request {
+	req := g.post.request.Clone(g.post.watch.ctx)
+	req.Method, req.Body, req.GetBody, req.ContentLength = http.MethodGet, nil, nil, 0
+	req.Header.Del("Content-Type")
+	req.Header.Set("Accept", "text/event-stream")
+	req.Header.Set(headerLastEventID, g.lastID)
+	return req
+}
+
+// sleep waits for d and reports false if the context ended first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if ctx.Err() != nil {
+		return false
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,168 @@
+package middleware
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// Retry is the only loop. After every attempt it asks [policy.Tool.Decide]; it
+// keeps one deadline and one budget for the whole call. The reading methods are
+// repeated too, after transport failures alone and without a budget.
+func Retry(opts *Options) mcp.Middleware { return newCore(opts).retry }
+
+func (c *core) retry(next mcp.MethodHandler) mcp.MethodHandler {
+	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
+		ctx, cl := c.begin(ctx, method, req)
+		if cl == nil {
+			return next(ctx, method, req)
+		}
+		l := &loop{core: c, call: cl, next: next, budget: c.budget(cl)}
+		caller := ctx
+		if _, ok := ctx.Deadline(); !ok && cl.isTool() && cl.tool.Limits.Call > 0 {
+			var cancel context.CancelFunc
+			ctx, cancel = context.WithTimeout(ctx, cl.tool.Limits.Call)
+			defer cancel()
+		}
+		res, err := l.run(ctx)
+		if err != nil && cl.isTool() {
+			return nil, cl.failure(caller)
+		}
+		return res, err
+	}
+}
+
+// loop is the state of one call's loop.
+type loop struct {
+	core    *core
+	call    *call
+	next    mcp.MethodHandler
+	budget  *policy.Budget
+	repeats int
+}
+
+func (l *loop) run(ctx context.Context) (mcp.Result, error) {
+	for {
+		l.call.judged = false
+		res, err := l.next(ctx, l.call.method, l.call.request)
+		a := l.call.last(ctx, res, err)
+		if l.refusedBetween(a) {
+			return nil, err
+		}
+		d := l.decide(ctx, a, res)
+		l.call.decision = d
+		if d.Action == policy.Stop {
+			if a.Outcome == observe.ToolSuccess {
+				l.budget.Return()
+			}
+			return res, err
+		}
+		if !sleep(ctx, d.Wait) {
+			l.call.add(*interrupted(ctx))
+			l.call.decision = policy.Decision{Action: policy.Stop, Reason: "the call ended during the wait"}
+			return nil, ctx.Err()
+		}
+		l.repeats++
+		l.resume(a)
+	}
+}
+
+// refusedBetween reports whether a repeat was refused locally: the call then ends
+// with its last real failure, and the refusal is the reason for stopping.
+func (l *loop) refusedBetween(a *attempt) bool {
+	switch a.Outcome {
+	case observe.BreakerOpen, observe.RateLimited:
+	default:
+		return false
+	}
+	n := len(l.call.attempts)
+	if n < 2 {
+		return false
+	}
+	l.call.decision = policy.Decision{Action: policy.Stop, Reason: "no repeat: " + a.Reason, Rule: "default"}
+	l.call.attempts = l.call.attempts[:n-1]
+	return true
+}
+
+// decide asks the policy, and pays for a repeat.
+func (l *loop) decide(ctx context.Context, a *attempt, res mcp.Result) policy.Decision {
+	question, state := l.question(a, res), l.state(ctx)
+	d := l.call.tool.Decide(question, state)
+	if d.Action == policy.Repeat && !l.budget.Take() {
+		state.Budget = false
+		d = l.call.tool.Decide(question, state)
+	}
+	return d
+}
+
+func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
+	q := policy.Attempt{
+		Outcome:       a.Outcome,
+		Delivery:      a.Delivery,
+		Status:        a.status(),
+		RetryAfter:    a.retryIn,
+		HasRetryAfter: a.hasRetry,
+	}
+	if a.RPC != nil {
+		q.Code, q.HasCode = a.RPC.Code, true
+	}
+	if a.Post != nil {
+		q.EchoedID = a.Post.Verdict.EchoedID
+	}
+	if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil && tool.IsError && len(l.call.tool.Retry.ToolErrors) > 0 {
+		q.ToolErrorText = resultText(tool)
+	}
+	return q
+}
+
+func (l *loop) state(ctx context.Context) policy.State {
+	s := policy.State{
+		Repeats:   l.repeats,
+		Remaining: policy.NoDeadline,
+		Budget:    l.budget.Has(),
+		Graver:    gravest(l.call.attempts[:len(l.call.attempts)-1]),
+		Rand:      l.core.opts.Rand(),
+	}
+	if deadline, ok := ctx.Deadline(); ok {
+		s.Remaining = max(time.Until(deadline), 0)
+	}
+	return s
+}
+
+// resume lets the repeat go on from the round that failed.
+func (l *loop) resume(a *attempt) {
+	if a.resume == nil || l.call.params() == nil {
+		return
+	}
+	params := *l.call.params()
+	params.InputResponses, params.RequestState = a.resume.responses, a.resume.state
+	l.call.replace(&params)
+}
+
+// budget is the retry budget of the call's server and tool; reading methods have
+// none.
+func (c *core) budget(cl *call) *policy.Budget {
+	if !cl.isTool() {
+		return nil
+	}
+	return c.budgets.get(target{cl.server.name, cl.tool.Name}, func() *policy.Budget {
+		return policy.NewBudget(cl.tool.Retry.Budget)
+	})
+}
+
+// resultText is the text of a result, for the policy's matches.
+func resultText(res *mcp.CallToolResult) string {
+	var b strings.Builder
+	for _, content := range res.Content {
+		if text, ok := content.(*mcp.TextContent); ok {
+			b.WriteString(text.Text)
+			b.WriteByte('\n')
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,98 @@
+package middleware
+
+import (
+	"crypto/tls"
+	"net"
+	"net/http/httptrace"
+	"strings"
+	"sync"
+)
+
+// sendProof collects what proves that no byte of a request reached a server.
+//
+// A connection that was asked for and never obtained proves it; so does a
+// connection of ours on which not a byte moved since. Silence of the trace proves
+// nothing: a base transport need not call it. WroteHeaders and WroteRequest prove
+// nothing either: they fire for a stale connection on which no byte left
+// (net/http, Go 1.26).
+type sendProof struct {
+	onConn  func() // called when a connection was obtained
+	onWrote func() // called when the request was written
+
+	mu      sync.Mutex
+	asked   bool
+	got     int
+	headers int // how often headers were written: more than once is a replay
+	conn    *countedConn
+	mark    int64
+	shared  bool // HTTP/2: other streams move the same counter
+}
+
+func (p *sendProof) trace() *httptrace.ClientTrace {
+	return &httptrace.ClientTrace{
+		GetConn:      func(string) { p.mu.Lock(); p.asked = true; p.mu.Unlock() },
+		GotConn:      p.gotConn,
+		WroteHeaders: func() { p.mu.Lock(); p.headers++; p.mu.Unlock() },
+		WroteRequest: func(httptrace.WroteRequestInfo) { p.onWrote() },
+	}
+}
+
+func (p *sendProof) gotConn(info httptrace.GotConnInfo) {
+	p.mu.Lock()
+	p.got++
+	p.conn, p.shared = counted(info.Conn)
+	if p.conn != nil {
+		p.mark = p.conn.written()
+	}
+	p.mu.Unlock()
+	p.onConn()
+}
+
+// replays is how often the layer below wrote the request again.
+func (p *sendProof) replays() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return max(0, p.headers-1)
+}
+
+// notSent reports whether err, returned by the base transport, comes with proof
+// that nothing was sent.
+func (p *sendProof) notSent(err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	switch {
+	case !p.asked:
+		return false
+	case p.got == 0:
+		return true
+	case p.got > 1:
+		return false
+	case p.conn != nil && !p.shared:
+		return p.conn.seal(p.mark)
+	}
+	return streamRefused(err)
+}
+
+// streamRefused recognises the HTTP/2 errors with which a server says that it has
+// not processed a stream: RST_STREAM with REFUSED_STREAM, and GOAWAY below the
+// stream's number (RFC 9113, sections 6.8 and 8.7). net/http does not export the
+// types; the texts are pinned by a test.
+func streamRefused(err error) bool {
+	if err == nil {
+		return false
+	}
+	text := err.Error()
+	return strings.Contains(text, "REFUSED_STREAM") ||
+		strings.Contains(text, "http2: Transport received Server's graceful shutdown GOAWAY")
+}
+
+// counted finds our connection beneath conn, and says whether several requests
+// share it.
+func counted(conn net.Conn) (c *countedConn, shared bool) {
+	if t, ok := conn.(*tls.Conn); ok {
+		shared = t.ConnectionState().NegotiatedProtocol == "h2"
+		conn = t.NetConn()
+	}
+	c, _ = conn.(*countedConn)
+	return c, shared
+}

@@ -1,0 +1,125 @@
+package middleware
+
+import (
+	"context"
+	"net/url"
+	"runtime"
+	"sync"
+	"weak"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// A server is what is known of the other end of a session. It is known by what the
+// host says, never by the name that the server gives itself: a label in the
+// context of Connect, else the endpoint of the handshake, else the stack's label.
+type server struct {
+	name     string
+	endpoint string // without query and credentials; empty where there is no HTTP
+	wire     bool   // our Transport carried the handshake
+}
+
+// sessions knows the server of each session of the clients it serves. Entries go
+// with their session. It is safe for concurrent use.
+type sessions struct {
+	mu      sync.Mutex
+	servers map[weak.Pointer[mcp.ClientSession]]server
+}
+
+func newSessions() *sessions {
+	return &sessions{servers: map[weak.Pointer[mcp.ClientSession]]server{}}
+}
+
+func (s *sessions) set(cs *mcp.ClientSession, srv server) {
+	key := weak.Make(cs)
+	s.mu.Lock()
+	_, known := s.servers[key]
+	s.servers[key] = srv
+	s.mu.Unlock()
+	if !known {
+		runtime.AddCleanup(cs, s.forget, key)
+	}
+}
+
+func (s *sessions) get(cs *mcp.ClientSession) server {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.servers[weak.Make(cs)]
+}
+
+func (s *sessions) forget(key weak.Pointer[mcp.ClientSession]) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.servers, key)
+}
+
+// A handshake travels in the context of initialize and server/discover, so that
+// the Transport can say which endpoint the session has.
+type handshake struct {
+	mu       sync.Mutex
+	endpoint string
+	wire     bool
+}
+
+type handshakeKey struct{}
+
+func handshakeFrom(ctx context.Context) *handshake {
+	h, _ := ctx.Value(handshakeKey{}).(*handshake)
+	return h
+}
+
+func (h *handshake) reach(u *url.URL) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.endpoint, h.wire = observe.RedactURL(u), true
+}
+
+// greet passes a handshake on and learns the session's server from it.
+func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
+	if cs == nil || handshakeFrom(ctx) != nil {
+		return next(ctx)
+	}
+	h := &handshake{}
+	res, err := next(context.WithValue(ctx, handshakeKey{}, h))
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	srv := server{name: observe.ServerFrom(ctx), endpoint: h.endpoint, wire: h.wire}
+	if srv.name == "" {
+		srv.name = srv.endpoint
+	}
+	c.sessions.set(cs, srv)
+	return res, err
+}
+
+// learn keeps what a server's tools say of themselves, for policies that trust it.
+func (c *core) learn(cl *call, res mcp.Result) {
+	list, ok := res.(*mcp.ListToolsResult)
+	if !ok || list == nil {
+		return
+	}
+	for _, t := range list.Tools {
+		if t == nil {
+			continue
+		}
+		var hints policy.Annotations
+		if a := t.Annotations; a != nil {
+			hints = policy.Annotations{ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint}
+		}
+		c.hints.put(target{cl.server.name, t.Name}, hints)
+	}
+}
+
+// server is what is known of a session's other end.
+func (c *core) server(cs *mcp.ClientSession) server {
+	var srv server
+	if cs != nil {
+		srv = c.sessions.get(cs)
+	}
+	if srv.name == "" {
+		srv.name = c.opts.Server
+	}
+	return srv
+}

@@ -1,0 +1,196 @@
+package middleware
+
+import (
+	"net/http"
+	"net/http/httptrace"
+	"time"
+
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+const (
+	methodCallTool = "tools/call"
+
+	headerSessionID       = "Mcp-Session-Id"
+	headerProtocolVersion = "Mcp-Protocol-Version"
+	headerLastEventID     = "Last-Event-ID"
+
+	// sessionlessVersion is the first protocol version without sessions, without
+	// resumption and without the server's own requests (MCP 2026-07-28).
+	sessionlessVersion = "2026-07-28"
+)
+
+// A Transport is the http.RoundTripper below the SDK. For each POST it writes what
+// it sees into the evidence of the attempt, and it keeps an unusable answer from
+// ending the session or hanging the call: such an answer becomes an *observe.Error
+// (or, on a stream, an error event with the call's id).
+//
+// It guards every POST but the handshake (initialize, server/discover), whose
+// failures the SDK handles, and subscriptions/listen. GET, DELETE and everything
+// that is not JSON-RPC pass untouched.
+//
+// It never sends a request twice, and for a tools/call it lets nothing below do
+// so: net/http would repeat a POST with an idempotency header on a dead
+// connection, and on HTTP/2 any POST after RST_STREAM(PROTOCOL_ERROR), as long as
+// the request can rewind its body (Go 1.26). GetBody is therefore cleared on the
+// clone that is sent. The harmless cases come back as errors that prove not_sent.
+//
+// Where it departs from the contract of http.RoundTripper: a response that was
+// received is turned into an error where the SDK would end the session on it or
+// drop what it says; 401 and 403, which an authorization handler must see, keep
+// status and headers and get another body. Everything else holds: the request is
+// not changed, its body is closed, and concurrent use is fine.
+type Transport struct {
+	base http.RoundTripper
+	core *core
+}
+
+// NewTransport returns a Transport over base. A nil base is a transport like
+// http.DefaultTransport that also counts bytes on its connections, which proves
+// more calls unsent.
+func NewTransport(base http.RoundTripper, opts *Options) *Transport {
+	return newCore(opts).transport(base)
+}
+
+func (c *core) transport(base http.RoundTripper) *Transport {
+	if base == nil {
+		base = newBase()
+	}
+	return &Transport{base: base, core: c}
+}
+
+// CloseIdleConnections closes the idle connections of the base transport.
+func (t *Transport) CloseIdleConnections() {
+	if c, ok := t.base.(interface{ CloseIdleConnections() }); ok {
+		c.CloseIdleConnections()
+	}
+}
+
+// RoundTrip sends one request. For a guarded POST without a usable answer the
+// error is an *observe.Error.
+func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if !mayCarryMessage(req) {
+		return t.base.RoundTrip(req)
+	}
+	req, err := rewindable(req)
+	if err != nil {
+		return nil, err
+	}
+	e, ok := readEnvelope(req)
+	switch {
+	case !ok:
+		return t.base.RoundTrip(req)
+	case e.kind != observe.KindRequest:
+		return t.notify(req)
+	case e.method == "subscriptions/listen":
+		return t.base.RoundTrip(req)
+	case isHandshake(e.method):
+		return t.handshake(req, e)
+	}
+	return t.call(req, e)
+}
+
+// isHandshake reports whether a method opens a session.
+func isHandshake(method string) bool { return method == "initialize" || method == "server/discover" }
+
+// call sends a request and guards its answer.
+func (t *Transport) call(req *http.Request, e envelope) (*http.Response, error) {
+	p := t.open(req, e)
+	resp, err := t.send(p)
+	if err != nil {
+		return nil, err
+	}
+	return t.answer(p, resp)
+}
+
+// handshake sends a request whose answer the SDK judges itself; what is seen of it
+// serves the bounded repeat of reading methods alone.
+func (t *Transport) handshake(req *http.Request, e envelope) (*http.Response, error) {
+	if h := handshakeFrom(req.Context()); h != nil {
+		h.reach(req.URL)
+	}
+	p := t.open(req, e)
+	resp, err := t.send(p)
+	if err != nil {
+		return nil, err
+	}
+	p.look(resp)
+	p.conclude(handshakeVerdict(resp.StatusCode))
+	resp.Body = &watchedBody{resp.Body, p}
+	return resp, nil
+}
+
+// handshakeVerdict judges a handshake by its status alone.
+func handshakeVerdict(status int) observe.Verdict {
+	if status/100 == 2 {
+		return observe.Verdict{Outcome: observe.ToolSuccess, Delivery: observe.Answered}
+	}
+	return observe.Classify(observe.Answer{Status: status}, nil)
+}
+
+// open begins the evidence of a POST: the attempt's, or its own where no
+// middleware is in use.
+func (t *Transport) open(req *http.Request, e envelope) *post {
+	ev := evidenceFrom(req.Context(), e.method)
+	if ev == nil {
+		ev = newEvidence(e.method, t.core.unknownTool(req))
+	}
+	p := &post{
+		evidence: ev,
+		envelope: e,
+		request:  req,
+		tool:     ev.tool,
+		watch:    newWatch(req.Context(), ev.tool.Limits),
+		seen:     observe.Post{ID: e.id},
+	}
+	p.proof = &sendProof{onConn: p.watch.connected, onWrote: p.watch.waiting}
+	ev.add(p)
+	return p
+}
+
+// send hands a clone of the request to the base transport. On failure the POST has
+// come to its end.
+func (t *Transport) send(p *post) (*http.Response, error) {
+	p.watch.connecting()
+	out := p.request.Clone(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
+	if p.isCall() {
+		out.GetBody = nil
+		for name, value := range p.evidence.header {
+			out.Header.Set(name, value)
+		}
+	}
+	resp, err := t.base.RoundTrip(out)
+	if err != nil {
+		p.broken(observe.NetworkError, "the connection failed", err, p.proof.notSent(err))
+		p.end()
+		return nil, p.err()
+	}
+	p.watch.reading()
+	return resp, nil
+}
+
+// look records status and headers of a response, and corrects a session id that
+// would end the session: the SDK takes another id for a mistake, and adopts one on
+// versions that have none (go-sdk v1.8.0).
+func (p *post) look(resp *http.Response) {
+	wait, hasWait := policy.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	p.status = resp.StatusCode
+	p.update(func(s *observe.Post) {
+		s.Status = resp.StatusCode
+		s.ContentType = mediaType(resp.Header)
+		s.RetryAfter, s.HasRetryAfter = wait, hasWait
+	})
+	id := resp.Header.Get(headerSessionID)
+	sent := p.request.Header.Get(headerSessionID)
+	sessionless := p.request.Header.Get(headerProtocolVersion) >= sessionlessVersion
+	switch {
+	case id == "":
+	case sessionless:
+		resp.Header.Del(headerSessionID)
+		p.deviate(observe.DeviationSessionID)
+	case sent != "" && id != sent:
+		resp.Header.Set(headerSessionID, sent)
+		p.deviate(observe.DeviationSessionID)
+	}
+}

@@ -1,0 +1,106 @@
+package observe
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// ModelText tells a language model in one short paragraph which tool failed, what
+// happened, whether it may have taken effect, and what to do next. A JSON-RPC
+// message is quoted, redacted and trimmed; the text of an HTTP body, an address,
+// a header or an error of the network never is.
+func (e *Error) ModelText() string {
+	parts := []string{fmt.Sprintf("The call of the tool %q did not complete: %s.", e.Tool, e.happened())}
+	if effect := e.effect(); effect != "" {
+		parts = append(parts, effect)
+	}
+	return strings.Join(append(parts, e.next()), " ")
+}
+
+// happened says what was seen, for a reader who knows nothing of the layers.
+func (e *Error) happened() string {
+	switch e.Outcome {
+	case JSONRPCError:
+		return "the server answered with an error" + e.quoted()
+	case HTTPError:
+		return fmt.Sprintf("the server, or a gateway before it, answered with HTTP status %d", e.Status) + e.quoted()
+	case MalformedJSON, InvalidEnvelope, InvalidToolResult:
+		return "the server's answer could not be understood"
+	case NetworkError:
+		return "the connection to the server failed"
+	case StreamIncomplete:
+		return "the connection ended before the answer was complete"
+	case UnexpectedContent:
+		return "something other than the tool answered, perhaps a proxy or a sign-in page"
+	case Redirected:
+		return "the server redirected the call, which is not followed"
+	case SessionLost:
+		return "the server no longer knows this session"
+	case ResultTooLarge:
+		return "the answer was larger than the limit"
+	case Timeout:
+		return "no answer came in time"
+	case Canceled:
+		return "the call was canceled"
+	case BreakerOpen:
+		return "this tool has failed repeatedly and is not being called for now"
+	case RateLimited:
+		return "too many calls, the limit is reached"
+	case Blocked:
+		return "it was held back, because an equal call may already have taken effect"
+	case InputRequired:
+		return "the server kept asking for more time or input"
+	}
+	return "it failed"
+}
+
+func (e *Error) quoted() string {
+	if e.RPC == nil || e.RPC.Message == "" {
+		return ""
+	}
+	return fmt.Sprintf(" (code %d: %q)", e.RPC.Code, Redact(e.RPC.Message, maxQuoted))
+}
+
+// effect says whether the call may have taken effect.
+func (e *Error) effect() string {
+	switch e.Delivery {
+	case NotSent:
+		return "The request was not sent, so nothing has happened."
+	case Refused:
+		return "The server refused it without running the tool."
+	case Answered:
+		return ""
+	}
+	if e.Safety == "read_only" {
+		return "The tool only reads, so nothing has changed."
+	}
+	return "It is not known whether it took effect: it may have."
+}
+
+// next says what to do.
+func (e *Error) next() string {
+	switch {
+	case e.RetryAfter > 0 && (e.Delivery == NotSent || e.Delivery == Refused):
+		return fmt.Sprintf("Wait %s before calling it again.", seconds(e.RetryAfter))
+	case e.Outcome == JSONRPCError && e.RPC != nil && e.RPC.Code == -32602:
+		return "Correct the arguments before calling it again."
+	case e.Status == 401 || e.Status == 403:
+		return "Ask the user to sign in or to grant access."
+	case e.Delivery == NotSent, e.Delivery == Refused:
+		return "Calling it again at once will probably fail the same way; tell the user if it persists."
+	case e.Delivery == Answered:
+		return "Do not repeat the same call unchanged; correct it or tell the user."
+	case e.RepeatSafe:
+		return "It is safe to call it again later."
+	}
+	return "Do not call it again before checking whether it took effect, by reading the current state or by asking the user."
+}
+
+func seconds(d time.Duration) string {
+	n := int64((d + time.Second - 1) / time.Second)
+	if n == 1 {
+		return "1 second"
+	}
+	return fmt.Sprintf("%d seconds", n)
+}

@@ -1,0 +1,53 @@
+package observe
+
+import "time"
+
+// A Post is what was seen of one HTTP POST of a call and its answer.
+type Post struct {
+	// ID is the JSON-RPC id, as JSON. A second POST with the same id repeats the
+	// first (authorization, a redirect); another id is a further round.
+	ID string
+	// Status is the HTTP status, or 0 where no response came.
+	Status int
+	// ContentType is the response's media type, without parameters.
+	ContentType string
+	// Location is the origin that a redirect names.
+	Location string
+	// Followed says that the HTTP client was left to follow the redirect.
+	Followed bool
+	// Verdict is what the POST came to; its Outcome is empty while that is open.
+	Verdict Verdict
+	// RetryAfter is the server's wait; HasRetryAfter says whether it gave one.
+	RetryAfter    time.Duration
+	HasRetryAfter bool
+	// Stream describes the SSE body; nil where there was none.
+	Stream *Stream
+	// Replays counts how often the layer below wrote the request again without
+	// being asked to.
+	Replays int
+	// Excerpt is the redacted beginning of an unusable body.
+	Excerpt string
+	// Limited says that a limit of the policy ended the POST.
+	Limited bool
+	// Cause is the error of the layer below, if any.
+	Cause error
+}
+
+// Stream is what was seen of an SSE body.
+type Stream struct {
+	// Events counts the events dispatched, comments not included.
+	Events int `json:"events"`
+	// Terminal says that a response to the call arrived.
+	Terminal bool `json:"terminal"`
+	// Close says how the stream ended: "complete" (after the response), "ended"
+	// (without one), "cut" (a read error), "limit", "canceled", or "" while open.
+	Close string `json:"close"`
+	// Resumed counts the resumptions by Last-Event-ID.
+	Resumed int `json:"resumed,omitempty"`
+}
+
+// open reports whether the POST had not come to its end when it was looked at.
+func (p *Post) open() bool { return p.Verdict.Outcome == "" }
+
+// answered reports whether one complete valid response came for this POST.
+func (p *Post) answered() bool { return p.Verdict.Outcome.Answered() }

@@ -1,0 +1,89 @@
+package observe
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// A Record tells the whole story of one tools/call. Its JSON form is what
+// "doctor -json" prints; members that have nothing to say are null or left out.
+type Record struct {
+	Time            time.Time `json:"time"`
+	Client          string    `json:"client"`
+	Server          string    `json:"server"`
+	Endpoint        string    `json:"endpoint,omitempty"` // without query and credentials
+	Scenario        string    `json:"scenario,omitempty"` // the host's label
+	ProtocolVersion string    `json:"protocolVersion"`
+	Method          string    `json:"method"`
+	Tool            string    `json:"tool"`
+	Safety          string    `json:"safety"`
+	Rule            string    `json:"rule"`
+
+	Outcome  Outcome  `json:"outcome"`
+	Layer    Layer    `json:"layer"`
+	Delivery Delivery `json:"delivery"`
+
+	// PostCount counts the POSTs that our RoundTripper was asked to make for the
+	// call, those that failed before sending included.
+	PostCount    int       `json:"postCount"`
+	HTTPStatuses []int     `json:"httpStatuses"`
+	ContentTypes []string  `json:"contentTypes"`
+	JSONRPC      RPCRecord `json:"jsonrpc"`
+	ResultType   *string   `json:"resultType"`
+	IsError      *bool     `json:"isError"`
+	SSE          *Stream   `json:"sse"`
+	RetryOrigin  Origin    `json:"retryOrigin"`
+	RetryAfterMs *int64    `json:"retryAfterMs,omitempty"`
+	Decision     Choice    `json:"decision"`
+	Attempts     []Attempt `json:"attempts"`
+	Breaker      string    `json:"breaker,omitempty"`
+	// IdempotencyKey is a short hash of the key, enough to compare.
+	IdempotencyKey string      `json:"idempotencyKey,omitempty"`
+	Deviations     []Deviation `json:"deviations"`
+	// Excerpt is the redacted beginning of an unusable body, 512 bytes at most;
+	// never a part of a result.
+	Excerpt    string  `json:"excerpt,omitempty"`
+	DurationMs float64 `json:"durationMs"`
+	// ModelText is what the model would see, when that is ours.
+	ModelText string `json:"modelText,omitempty"`
+}
+
+// RPCRecord is the JSON-RPC side of a record.
+type RPCRecord struct {
+	ID           json.RawMessage `json:"id"`
+	ErrorCode    *int64          `json:"errorCode,omitempty"`
+	ErrorMessage string          `json:"errorMessage,omitempty"` // redacted
+	ErrorData    string          `json:"errorData,omitempty"`    // redacted JSON text
+}
+
+// Choice is the last decision of a call.
+type Choice struct {
+	Action string `json:"action"`
+	Reason string `json:"reason"`
+}
+
+// An Attempt is one pass through the retry loop.
+type Attempt struct {
+	Outcome  Outcome  `json:"outcome"`
+	Layer    Layer    `json:"layer"`
+	Delivery Delivery `json:"delivery"`
+	// Posts counts the POSTs of the attempt: more than one with rounds, after an
+	// authorization, or after a redirect.
+	Posts      int `json:"posts"`
+	HTTPStatus int `json:"httpStatus"`
+	// WaitMs is the time waited before the attempt.
+	WaitMs     float64 `json:"waitMs"`
+	DurationMs float64 `json:"durationMs"`
+}
+
+// Origin says who repeated a call.
+type Origin string
+
+const (
+	OriginNone       Origin = "none"
+	OriginMiddleware Origin = "middleware" // our retry loop
+	OriginSDK        Origin = "sdk"        // the SDK, after an authorization
+	OriginNetHTTP    Origin = "net/http"   // a transport below us
+	OriginCaller     Origin = "caller"     // an equal call came again
+	OriginUser       Origin = "user"       // the host said so in the context
+)

@@ -1,0 +1,230 @@
+package policy
+
+import (
+	"errors"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/surecall/surecall/observe"
+)
+
+// A RuleError is one thing that is wrong with a rule.
+type RuleError struct {
+	// Rule is the rule's name, or "rules[i]"; Index is its place in the policy.
+	Rule  string
+	Index int
+	// Setting is "name", "server", "tool" or one of [Fields].
+	Setting string
+	// Problem says what is wrong.
+	Problem string
+}
+
+// Error names the rule and the setting, and says what is wrong.
+func (e *RuleError) Error() string {
+	return "policy: rule " + strconv.Quote(e.Rule) + ": " + e.Setting + ": " + e.Problem
+}
+
+// Validate reports everything that is wrong with the rules, all at once: nil, or
+// an error whose Unwrap() []error gives a [*RuleError] for each problem, in the
+// order of the rules. A policy that it reports still resolves, in the cautious
+// way.
+func (p *Policy) Validate() error {
+	if p == nil {
+		return nil
+	}
+	var found []error
+	named := make(map[string]bool)
+	for i := range p.Rules {
+		r := &p.Rules[i]
+		c := check{rule: r.label(i), index: i}
+		c.name(r, named)
+		c.globs(r)
+		c.settings(&r.Settings)
+		c.retry(&r.Settings.Retry)
+		c.unsafe(&r.Settings)
+		found = append(found, c.found...)
+	}
+	return errors.Join(found...)
+}
+
+// check collects what is wrong with one rule.
+type check struct {
+	rule  string
+	index int
+	found []error
+}
+
+func (c *check) report(setting, problem string) {
+	c.found = append(c.found, &RuleError{Rule: c.rule, Index: c.index, Setting: setting, Problem: problem})
+}
+
+// name: records and reasons tell rules apart by it.
+func (c *check) name(r *Rule, named map[string]bool) {
+	switch {
+	case r.Name == sourceDefault, r.Name == sourceAnnotations:
+		c.report("name", "the name stands for something that is no rule")
+	case named[c.rule]:
+		c.report("name", "another rule has the same name")
+	}
+	named[c.rule] = true
+}
+
+func (c *check) globs(r *Rule) {
+	if problem := badText(r.Server); problem != "" {
+		c.report("server", problem)
+	}
+	if problem := badText(r.Tool); problem != "" {
+		c.report("tool", problem)
+	}
+	// Tools have no such names (MCP 2026-07-28, tool names), so that a pattern
+	// written for another kind of glob would silently match nothing. A server may
+	// be an address, [::1] among them.
+	if i := strings.IndexAny(r.Tool, `[]{}\|,`); i >= 0 {
+		c.report("tool", "only * and ? are special in a glob, not "+strconv.Quote(r.Tool[i:i+1]))
+	}
+}
+
+func badText(s string) string {
+	switch {
+	case !utf8.ValidString(s):
+		return "not valid UTF-8"
+	case strings.ContainsFunc(s, unicode.IsControl):
+		return "holds a control character"
+	case strings.TrimSpace(s) != s:
+		return "begins or ends with a space"
+	}
+	return ""
+}
+
+func (c *check) settings(s *Settings) {
+	if s.Safety != "" && !s.Safety.Valid() {
+		c.report(fields[fieldSafety].name, strconv.Quote(string(s.Safety))+" is not one of read_only, idempotent, keyed, unsafe")
+	}
+	if s.Surface != "" && !s.Surface.Valid() {
+		c.report(fields[fieldSurface].name, strconv.Quote(string(s.Surface))+" is not one of caller, model")
+	}
+	for _, d := range s.Tolerate {
+		if !slices.Contains(observe.Deviations(), observe.Deviation(d)) {
+			c.report(fields[fieldTolerate].name, strconv.Quote(d)+" is not a deviation")
+		}
+	}
+	for _, r := range s.ResultTypes {
+		if r == "" || r == "complete" || r == "input_required" {
+			c.report(fields[fieldResultTypes].name, strconv.Quote(r)+" is not an extension's")
+		}
+	}
+	if s.Breaker.Open < 0 {
+		c.report(fields[fieldOpen].name, "a negative time means nothing; failures: -1 turns the breaker off")
+	}
+	if s.Limiter.Burst < 0 {
+		c.report(fields[fieldBurst].name, "a negative burst means nothing; rate: -1 turns the limiter off")
+	}
+	if !finite(s.Limiter.Rate) {
+		c.report(fields[fieldRate].name, "not a finite number; -1 is no limit")
+	}
+	c.keyHeader(s)
+}
+
+// keyHeader: without a server that honours the key, a key header only invites
+// layers below to repeat the call (net/http does so).
+func (c *check) keyHeader(s *Settings) {
+	name := s.Key.Header
+	setting := fields[fieldKeyHeader].name
+	switch {
+	case name == "":
+		return
+	case s.Safety != "" && s.Safety != Keyed:
+		c.report(setting, "only keyed tools have a key header")
+	}
+	switch {
+	case !isToken(name):
+		c.report(setting, strconv.Quote(name)+" is not a header name")
+	case isReserved(name):
+		c.report(setting, strconv.Quote(name)+" already has a meaning of its own")
+	}
+}
+
+func (c *check) retry(r *Retry) {
+	if b := r.Budget; !finite(b) || b > 0 && b < 1 {
+		c.report(fields[fieldBudget].name, "neither 1 or more nor negative (no budget): it would not pay for a single repeat")
+	}
+	for _, name := range r.Outcomes {
+		if problem := badOutcome(observe.Outcome(name)); problem != "" {
+			c.report(fields[fieldOutcomes].name, strconv.Quote(name)+" "+problem)
+		}
+	}
+	c.statuses(fieldStatuses, r.Statuses)
+	c.statuses(fieldRefusedStatuses, r.RefusedStatuses)
+	if r.Throttled != nil && !*r.Throttled && slices.ContainsFunc(r.RefusedStatuses, throttling) {
+		c.report(fields[fieldRefusedStatuses].name, "429 and 425 cannot be declared refused where retry.throttled is false")
+	}
+	if slices.Contains(r.ToolErrors, "") {
+		c.report(fields[fieldToolErrors].name, "an empty text would match every error")
+	}
+}
+
+func badOutcome(o observe.Outcome) string {
+	switch {
+	case o.Layer() == "":
+		return "is not an outcome"
+	case o == observe.SessionLost:
+		return "is repeated once its session is renewed, never by a rule"
+	case o == observe.Timeout, o == observe.ToolError, !o.Usable() && o.Layer() != observe.LayerLocal:
+		return ""
+	}
+	return "is never repeated"
+}
+
+func (c *check) statuses(f field, statuses []int) {
+	for _, s := range statuses {
+		if s < 300 || s > 999 {
+			c.report(fields[f].name, strconv.Itoa(s)+" is not the status of an HTTP error")
+		}
+	}
+}
+
+// unsafe: what is repeated for harmless tools only has no effect on an unsafe one,
+// and whoever wrote it expects one.
+func (c *check) unsafe(s *Settings) {
+	if s.Safety != Unsafe {
+		return
+	}
+	for _, of := range []struct {
+		field field
+		n     int
+	}{
+		{fieldCodes, len(s.Retry.Codes)},
+		{fieldStatuses, len(s.Retry.Statuses)},
+		{fieldOutcomes, len(s.Retry.Outcomes)},
+		{fieldToolErrors, len(s.Retry.ToolErrors)},
+	} {
+		if of.n > 0 {
+			c.report(fields[of.field].name, "an unsafe tool is never repeated for this")
+		}
+	}
+}
+
+func finite(f float64) bool { return !math.IsNaN(f) && !math.IsInf(f, 0) }
+
+// isToken reports whether s is a field name (RFC 9110, section 5.1).
+func isToken(s string) bool {
+	return s != "" && !strings.ContainsFunc(s, func(r rune) bool {
+		return r <= ' ' || r >= 0x7f || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, r)
+	})
+}
+
+// isReserved reports whether HTTP, MCP or the SDK gives the header a value.
+func isReserved(name string) bool {
+	switch name = http.CanonicalHeaderKey(name); name {
+	case "Accept", "Accept-Encoding", "Authorization", "Connection", "Content-Encoding", "Content-Length",
+		"Content-Type", "Cookie", "Expect", "Host", "Last-Event-Id", "Origin", "Proxy-Authorization",
+		"Te", "Trailer", "Transfer-Encoding", "Upgrade", "User-Agent":
+		return true
+	}
+	return strings.HasPrefix(name, "Mcp-")
+}

@@ -1,0 +1,130 @@
+package policy_test
+
+import (
+	"errors"
+	"math"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/surecall/surecall/policy"
+)
+
+// problems are the settings that Validate reports, as "rule: setting".
+func problems(t *testing.T, err error) []string {
+	t.Helper()
+	if err == nil {
+		return nil
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		t.Fatalf("%T holds no list", err)
+	}
+	var all []string
+	for _, e := range joined.Unwrap() {
+		var bad *policy.RuleError
+		if !errors.As(e, &bad) {
+			t.Fatalf("a %T", e)
+		}
+		if !strings.Contains(e.Error(), bad.Rule) || bad.Problem == "" || !strings.Contains(e.Error(), bad.Problem) {
+			t.Errorf("%q does not say what is wrong", e)
+		}
+		all = append(all, bad.Rule+": "+bad.Setting)
+	}
+	return all
+}
+
+func TestValidate(t *testing.T) {
+	settings := func(s policy.Settings) policy.Rule { return policy.Rule{Name: "r", Settings: s} }
+	retry := func(r policy.Retry) policy.Rule { return settings(policy.Settings{Retry: r}) }
+	key := func(s policy.Safety, header string) policy.Rule {
+		return settings(policy.Settings{Safety: s, Key: policy.Key{Header: header}})
+	}
+	for _, row := range []struct {
+		name string
+		rule policy.Rule
+		want []string
+	}{
+		{"empty", policy.Rule{}, nil},
+		{"address as server", policy.Rule{Name: "r", Server: "http://[::1]:8080/*"}, nil},
+		{"server not UTF-8", policy.Rule{Name: "r", Server: "a\xff"}, []string{"r: server"}},
+		{"control character", policy.Rule{Name: "r", Tool: "a\n"}, []string{"r: tool"}},
+		{"stray space", policy.Rule{Name: "r", Tool: " pay"}, []string{"r: tool"}},
+		{"character class", policy.Rule{Name: "r", Tool: "pay[0-9]"}, []string{"r: tool"}},
+		{"alternatives", policy.Rule{Name: "r", Tool: "pay|send"}, []string{"r: tool"}},
+		{"reserved name", policy.Rule{Name: "default"}, []string{"default: name"}},
+		{"reserved name", policy.Rule{Name: "annotations"}, []string{"annotations: name"}},
+
+		{"every safety", settings(policy.Settings{Safety: policy.Idempotent}), nil},
+		{"unknown safety", settings(policy.Settings{Safety: "read-only"}), []string{"r: safety"}},
+		{"unknown surface", settings(policy.Settings{Surface: "user"}), []string{"r: surface"}},
+		{"known deviation", settings(policy.Settings{Tolerate: []string{"id_form"}}), nil},
+		{"unknown deviation", settings(policy.Settings{Tolerate: []string{"id_form", "id form"}}), []string{"r: tolerate"}},
+		{"result type", settings(policy.Settings{ResultTypes: []string{"task", "complete"}}), []string{"r: result_types"}},
+
+		{"known outcomes", retry(policy.Retry{Outcomes: []string{
+			"TOOL_ERROR", "JSONRPC_ERROR", "MALFORMED_JSON", "INVALID_ENVELOPE", "INVALID_TOOL_RESULT", "HTTP_ERROR",
+			"NETWORK_ERROR", "STREAM_INCOMPLETE", "UNEXPECTED_CONTENT", "REDIRECTED", "RESULT_TOO_LARGE", "TIMEOUT"}}), nil},
+		{"unknown outcome", retry(policy.Retry{Outcomes: []string{"malformed_json", ""}}), []string{"r: retry.outcomes", "r: retry.outcomes"}},
+		{"outcomes that end a call", retry(policy.Retry{Outcomes: []string{
+			"TOOL_SUCCESS", "INPUT_REQUIRED", "EXTENSION_RESULT", "SESSION_LOST", "CANCELED", "BREAKER_OPEN", "RATE_LIMITED", "BLOCKED"}}),
+			slices.Repeat([]string{"r: retry.outcomes"}, 8)},
+		{"statuses", retry(policy.Retry{Statuses: []int{404, 200}, RefusedStatuses: []int{529, -1}}), []string{"r: retry.statuses", "r: retry.refused_statuses"}},
+		{"429 both ways", retry(policy.Retry{Throttled: new(false), RefusedStatuses: []int{429}}), []string{"r: retry.refused_statuses"}},
+		{"empty match", retry(policy.Retry{ToolErrors: []string{"busy", ""}}), []string{"r: retry.tool_errors"}},
+		{"no budget", retry(policy.Retry{Budget: -1}), nil},
+		{"budget that pays for nothing", retry(policy.Retry{Budget: 0.5}), []string{"r: retry.budget"}},
+		{"budget that is no number", retry(policy.Retry{Budget: math.NaN()}), []string{"r: retry.budget"}},
+		{"endless budget", retry(policy.Retry{Budget: math.Inf(1)}), []string{"r: retry.budget"}},
+
+		{"off", settings(policy.Settings{Breaker: policy.Breaker{Failures: -1}, Limiter: policy.Limiter{Rate: -1}, MaxResult: -1,
+			Limits: policy.Limits{Connect: -1, Headers: -1, Silence: -1, Attempt: -1, Call: -1},
+			Retry:  policy.Retry{Repeats: -1, Backoff: -1, BackoffCap: -1, RetryAfterCap: -1}}), nil},
+		{"negative nonsense", settings(policy.Settings{Breaker: policy.Breaker{Open: -1}, Limiter: policy.Limiter{Burst: -1}}),
+			[]string{"r: breaker.open", "r: limiter.burst"}},
+		{"endless rate", settings(policy.Settings{Limiter: policy.Limiter{Rate: math.Inf(1)}}), []string{"r: limiter.rate"}},
+
+		{"key header", key(policy.Keyed, "Idempotency-Key"), nil},
+		{"key header for keyed tools of another rule", key("", "X-Request-Key"), nil},
+		{"key header on an unsafe rule", key(policy.Unsafe, "Idempotency-Key"), []string{"r: key.header"}},
+		{"key header on a read-only rule", key(policy.ReadOnly, "Idempotency-Key"), []string{"r: key.header"}},
+		{"key header with a space", key(policy.Keyed, "Idempotency Key"), []string{"r: key.header"}},
+		{"key header not ASCII", key(policy.Keyed, "Clé"), []string{"r: key.header"}},
+		{"key header of HTTP", key(policy.Keyed, "content-type"), []string{"r: key.header"}},
+		{"key header of MCP", key(policy.Keyed, "mcp-session-id"), []string{"r: key.header"}},
+
+		{"names on an unsafe rule", settings(policy.Settings{Safety: policy.Unsafe, Retry: policy.Retry{
+			Codes: []int64{1}, Statuses: []int{404}, Outcomes: []string{"TOOL_ERROR"}, ToolErrors: []string{"x"}}}),
+			[]string{"r: retry.codes", "r: retry.statuses", "r: retry.outcomes", "r: retry.tool_errors"}},
+		{"refused on an unsafe rule", settings(policy.Settings{Safety: policy.Unsafe, Retry: policy.Retry{RefusedCodes: []int64{1}, RefusedStatuses: []int{529}}}), nil},
+	} {
+		t.Run(row.name, func(t *testing.T) {
+			got := problems(t, (&policy.Policy{Rules: []policy.Rule{row.rule}}).Validate())
+			if !slices.Equal(got, row.want) {
+				t.Errorf("got %q, want %q", got, row.want)
+			}
+		})
+	}
+}
+
+// All rules are reported at once, each under its name.
+func TestValidateReportsAll(t *testing.T) {
+	p := &policy.Policy{Rules: []policy.Rule{
+		{Settings: policy.Settings{Safety: "x"}},
+		{Name: "fine", Tool: "*"},
+		{Name: "two", Tool: "{a,b}", Settings: policy.Settings{Surface: "x"}},
+		{Name: "fine"},
+	}}
+	want := []string{"rules[0]: safety", "two: tool", "two: surface", "fine: name"}
+	err := p.Validate()
+	if got := problems(t, err); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	var first *policy.RuleError
+	if !errors.As(err, &first) || first.Index != 0 {
+		t.Errorf("got %+v", first)
+	}
+	if err := (*policy.Policy)(nil).Validate(); err != nil {
+		t.Errorf("nil: %v", err)
+	}
+}
