@@ -127,9 +127,10 @@ func location(resp *http.Response) *url.URL {
 	return to
 }
 
-// excerpt keeps the redacted beginning of an unusable body.
+// excerpt keeps the redacted beginning of an unusable body, but never a part of a
+// result: what a tool said is not for records.
 func (p *post) excerpt(body []byte) {
-	if len(body) == 0 {
+	if len(body) == 0 || bytes.Contains(body, []byte("result")) || bytes.Contains(body, []byte("content")) {
 		return
 	}
 	head := body[:min(len(body), 8*excerptSize)]
@@ -241,14 +242,15 @@ func (b *watchedBody) Close() error {
 	return b.ReadCloser.Close()
 }
 
-// contentHeader is the header as the classifier should judge it: a body in a
-// coding that net/http did not undo is not JSON, whatever its type says.
+// contentHeader is the header as the classifier should judge it. A missing type is
+// no JSON, for the SDK refuses it; nor is a body in a coding that net/http did not
+// undo, whatever its type says.
 func contentHeader(h http.Header) http.Header {
-	coding := h.Get("Content-Encoding")
-	if coding == "" || coding == "identity" {
-		return http.Header{"Content-Type": {h.Get("Content-Type")}}
+	media, coding := h.Get("Content-Type"), h.Get("Content-Encoding")
+	if media == "" || coding != "" && coding != "identity" {
+		media = "application/octet-stream"
 	}
-	return http.Header{"Content-Type": {"application/x-" + coding}}
+	return http.Header{"Content-Type": {media}}
 }
 
 func mediaType(h http.Header) string {

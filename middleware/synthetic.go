@@ -14,7 +14,7 @@ import (
 // syntheticCode marks the JSON-RPC errors that the Transport puts in the place of
 // an answer it cannot return as a Go error: on a stream, and for 401 and 403. It
 // lies outside the ranges that JSON-RPC and MCP give to servers.
-const syntheticCode = 7_873_2255
+const syntheticCode = 78_732_255
 
 // syntheticNonce tells our errors from those of a server that uses the code.
 var syntheticNonce = rand.Text()

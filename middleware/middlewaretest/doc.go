@@ -1,0 +1,2 @@
+// Package middlewaretest is an MCP server that misbehaves on purpose.
+package middlewaretest
