@@ -55,17 +55,17 @@ func (c *core) enter(ctx context.Context, cl *call) (report func(*attempt), refu
 	tool := c.toolBreaker(cl)
 	onTool, wait, ok := tool.allow()
 	if !ok {
-		onServer(neutral)
+		onServer(errNeutral)
 		return nil, breakerOpen(wait)
 	}
 	if refused = c.limit(ctx, cl); refused != nil {
-		onServer(neutral)
-		onTool(neutral)
+		onServer(errNeutral)
+		onTool(errNeutral)
 		return nil, refused
 	}
 	return func(a *attempt) {
-		onServer(serverVerdict(a))
-		onTool(toolVerdict(a))
+		onServer(serverVerdict(a).err())
+		onTool(toolVerdict(a).err())
 		cl.breaker = tool.state()
 		if a.status() == 429 && a.hasRetry {
 			gate.close(time.Now(), a.retryIn, cl.tool.Retry.RetryAfterCap)

@@ -34,7 +34,7 @@ func (t *Transport) answer(p *post, resp *http.Response) (*http.Response, error)
 	switch {
 	case resp.StatusCode/100 != 2:
 		return t.refusal(p, resp)
-	case mediaType(resp.Header) == "text/event-stream" && resp.Header.Get("Content-Encoding") == "":
+	case p.media == "text/event-stream" && resp.Header.Get("Content-Encoding") == "":
 		return t.stream(p, resp), nil
 	}
 	return t.document(p, resp)
@@ -65,10 +65,7 @@ func (t *Transport) document(p *post, resp *http.Response) (*http.Response, erro
 	if v.Outcome == observe.JSONRPCError {
 		body = errorMessage(p.envelope.id, v.Error)
 	}
-	setBody(resp, nil)
-	resp.Header.Set("Content-Type", "application/json")
-	resp.ContentLength = int64(len(body))
-	resp.Body = io.NopCloser(bytes.NewReader(body))
+	setBody(resp, body)
 	return resp, nil
 }
 
@@ -152,24 +149,26 @@ func tooLarge() observe.Verdict {
 // it is small or its beginning has come: a server must not make us allocate what
 // it does not send.
 func readBody(resp *http.Response, limit int64, heard func()) ([]byte, error) {
-	src := io.Reader(&hearing{resp.Body, heard})
-	if limit > 0 {
-		if resp.ContentLength > limit {
-			return nil, errTooLarge
-		}
-		src = io.LimitReader(src, limit+1)
+	if limit > 0 && resp.ContentLength > limit {
+		return nil, errTooLarge
 	}
-	body, err := readAnnounced(src, resp.ContentLength)
-	if err == nil && limit > 0 && int64(len(body)) > limit {
+	src := &hearing{resp.Body, heard}
+	if resp.ContentLength > 0 {
+		return readAnnounced(src, resp.ContentLength)
+	}
+	if limit <= 0 {
+		return io.ReadAll(src)
+	}
+	body, err := io.ReadAll(io.LimitReader(src, limit+1))
+	if int64(len(body)) > limit {
 		return nil, errTooLarge
 	}
 	return body, err
 }
 
+// readAnnounced reads a body whose length is announced; net/http sees to it that
+// no more comes.
 func readAnnounced(src io.Reader, length int64) ([]byte, error) {
-	if length <= 0 {
-		return io.ReadAll(src)
-	}
 	body := make([]byte, min(length, firstRead))
 	n, err := io.ReadFull(src, body)
 	if err == nil && length > firstRead {
@@ -184,7 +183,7 @@ func readAnnounced(src io.Reader, length int64) ([]byte, error) {
 		return body[:n], err
 	}
 	// Once more, for the end: without it net/http does not reuse the connection.
-	if _, err := io.ReadFull(src, make([]byte, 1)); err != io.EOF {
+	if _, err := src.Read(nil); err != nil && err != io.EOF {
 		return body, err
 	}
 	return body, nil
@@ -248,12 +247,16 @@ func (b *watchedBody) Close() error {
 func contentHeader(h http.Header) http.Header {
 	media, coding := h.Get("Content-Type"), h.Get("Content-Encoding")
 	if media == "" || coding != "" && coding != "identity" {
-		media = "application/octet-stream"
+		return http.Header{"Content-Type": {"application/octet-stream"}}
 	}
-	return http.Header{"Content-Type": {media}}
+	return h
 }
 
 func mediaType(h http.Header) string {
+	switch media := h.Get("Content-Type"); media {
+	case "application/json", "text/event-stream":
+		return media
+	}
 	media, _, _ := mime.ParseMediaType(h.Get("Content-Type"))
 	return media
 }

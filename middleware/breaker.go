@@ -71,11 +71,12 @@ func (b *breaker) changed(_ string, _, to gobreaker.State) {
 	}
 }
 
-// allow asks for admission. done must be called once with the attempt's verdict.
-// Refused, wait is how long the breaker stays open: 0 while a probe is out.
-func (b *breaker) allow() (done func(verdict), wait time.Duration, ok bool) {
+// allow asks for admission. report must be called once, with the error of the
+// attempt's verdict. Refused, wait is how long the breaker stays open: 0 while a
+// probe is out.
+func (b *breaker) allow() (report func(error), wait time.Duration, ok bool) {
 	if b == nil {
-		return func(verdict) {}, 0, true
+		return func(error) {}, 0, true
 	}
 	report, err := b.two.Allow()
 	if err != nil {
@@ -83,7 +84,7 @@ func (b *breaker) allow() (done func(verdict), wait time.Duration, ok bool) {
 		defer b.mu.Unlock()
 		return nil, max(time.Until(b.until), 0), false
 	}
-	return func(v verdict) { report(v.err()) }, 0, true
+	return report, 0, true
 }
 
 func (b *breaker) state() string {

@@ -21,14 +21,14 @@ type evidence struct {
 	closed bool
 	posts  []*post
 	open   int
-	idle   chan struct{} // closed whenever open falls to zero, then replaced
+	idle   chan struct{} // for settle: closed when open falls to zero
 	answer []byte        // raw result of the last usable answer
 }
 
 type evidenceKey struct{}
 
 func newEvidence(method string, tool *policy.Tool) *evidence {
-	return &evidence{method: method, tool: tool, idle: make(chan struct{})}
+	return &evidence{method: method, tool: tool}
 }
 
 func withEvidence(ctx context.Context, e *evidence) context.Context {
@@ -66,32 +66,46 @@ func (e *evidence) update(change func()) {
 	}
 }
 
+// respond notes the head of a POST's response.
+func (e *evidence) respond(p *post, wait time.Duration, hasWait bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return
+	}
+	p.seen.Status, p.seen.ContentType = p.status, p.media
+	p.seen.RetryAfter, p.seen.HasRetryAfter = wait, hasWait
+}
+
 // conclude sets what a POST came to. A second verdict does not replace the first.
-func (e *evidence) conclude(p *post, v observe.Verdict) {
+func (e *evidence) conclude(p *post, v observe.Verdict, replays int) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed || p.seen.Verdict.Outcome != "" {
 		return
 	}
+	p.seen.Replays = replays
 	v.Deviations = append(p.seen.Verdict.Deviations, v.Deviations...)
 	p.seen.Verdict = v
 	if v.Outcome.Usable() {
 		e.answer = v.Result
 	}
-	if e.open--; e.open == 0 {
+	if e.open--; e.open == 0 && e.idle != nil {
 		close(e.idle)
-		e.idle = make(chan struct{})
+		e.idle = nil
 	}
 }
 
 // settle waits until no POST is open, at most for d.
 func (e *evidence) settle(d time.Duration) {
 	e.mu.Lock()
-	idle, open := e.idle, e.open
-	e.mu.Unlock()
-	if open == 0 {
+	if e.open == 0 {
+		e.mu.Unlock()
 		return
 	}
+	idle := make(chan struct{})
+	e.idle = idle
+	e.mu.Unlock()
 	timer := time.NewTimer(d)
 	defer timer.Stop()
 	select {
@@ -115,7 +129,7 @@ func (e *evidence) close() ([]observe.Post, []byte) {
 	return posts, answer
 }
 
-// lastBody returns the body of the last POST, for resuming at a later round.
+// lastPost returns the last POST, for resuming at a later round.
 func (e *evidence) lastPost() *post {
 	e.mu.Lock()
 	defer e.mu.Unlock()

@@ -26,20 +26,21 @@ type watch struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
-	mu    sync.Mutex
-	rank  int
-	phase *time.Timer
-	whole *time.Timer
-	over  bool
+	mu      sync.Mutex
+	rank    int
+	running limitError // the limit of the phase
+	since   time.Time  // when the phase began, or was heard of
+	phase   *time.Timer
+	whole   *time.Timer
+	over    bool
 }
 
-func newWatch(ctx context.Context, l policy.Limits) *watch {
-	ctx, cancel := context.WithCancelCause(ctx)
-	w := &watch{limits: l, ctx: ctx, cancel: cancel}
+func (w *watch) start(ctx context.Context, l policy.Limits) {
+	w.limits = l
+	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	if l.Attempt > 0 {
-		w.whole = time.AfterFunc(l.Attempt, func() { cancel(&limitError{"attempt", l.Attempt}) })
+		w.whole = time.AfterFunc(l.Attempt, func() { w.cancel(&limitError{"attempt", l.Attempt}) })
 	}
-	return w
 }
 
 // The phases, in their order. A phase never goes back: a request may be written
@@ -63,13 +64,27 @@ func (w *watch) enter(rank int, name string, limit time.Duration) {
 	if w.over || rank <= w.rank {
 		return
 	}
-	w.rank = rank
-	if w.phase != nil {
+	w.rank, w.running, w.since = rank, limitError{name, limit}, time.Now()
+	switch {
+	case limit <= 0 && w.phase != nil:
 		w.phase.Stop()
-		w.phase = nil
+	case limit <= 0:
+	case w.phase == nil:
+		w.phase = time.AfterFunc(limit, w.expire)
+	default:
+		w.phase.Reset(limit)
 	}
-	if limit > 0 {
-		w.phase = time.AfterFunc(limit, func() { w.cancel(&limitError{name, limit}) })
+}
+
+// expire ends the POST because the running phase has lasted too long. A timer that
+// fired just as its phase ended finds another one running, which has begun too
+// recently to be over.
+func (w *watch) expire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	limit := w.running
+	if !w.over && limit.after > 0 && time.Since(w.since) >= limit.after {
+		w.cancel(&limit)
 	}
 }
 
@@ -77,8 +92,9 @@ func (w *watch) enter(rank int, name string, limit time.Duration) {
 func (w *watch) heard() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.phase != nil && !w.over {
-		w.phase.Reset(w.limits.Silence)
+	if w.rank == phaseSilence && w.phase != nil && !w.over && w.running.after > 0 {
+		w.since = time.Now()
+		w.phase.Reset(w.running.after)
 	}
 }
 

@@ -1,10 +1,10 @@
 package middleware
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"net/http"
-	"strings"
 )
 
 // notify sends a notification, or a response to a request of the server's. Nobody
@@ -40,8 +40,8 @@ func setBody(resp *http.Response, body []byte) {
 	resp.Header.Del("Content-Length")
 	resp.ContentLength = int64(len(body))
 	resp.TransferEncoding = nil
-	if body != nil {
+	if body != nil && mediaType(resp.Header) != "application/json" {
 		resp.Header.Set("Content-Type", "application/json")
 	}
-	resp.Body = io.NopCloser(strings.NewReader(string(body)))
+	resp.Body = io.NopCloser(bytes.NewReader(body))
 }

@@ -15,10 +15,11 @@ type post struct {
 	envelope envelope
 	request  *http.Request // as the SDK made it
 	tool     *policy.Tool
-	watch    *watch
-	proof    *sendProof
+	watch    watch
+	proof    sendProof
 
-	status int          // of the response; written before the body is handed on
+	status int          // of the response, with
+	media  string       // its media type; written before the body is handed on
 	seen   observe.Post // guarded by evidence.mu
 }
 
@@ -49,9 +50,7 @@ func (p *post) conclude(v observe.Verdict) {
 	if d, ok := p.tool.Declares(v.Outcome, p.status, code, v.Error != nil); ok {
 		v.Delivery = d
 	}
-	replays := p.proof.replays()
-	p.update(func(s *observe.Post) { s.Replays = replays })
-	p.evidence.conclude(p, v)
+	p.evidence.conclude(p, v, p.proof.replays())
 }
 
 func (p *post) deviate(d observe.Deviation) {

@@ -5,8 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"mime"
 	"net/http"
+	"sync"
 
 	"github.com/surecall/surecall/observe"
 )
@@ -28,8 +28,7 @@ type envelope struct {
 // mayCarryMessage reports whether a request can be a JSON-RPC message. Others,
 // such as an OAuth token request through the same client, are none of ours.
 func mayCarryMessage(req *http.Request) bool {
-	media, _, err := mime.ParseMediaType(req.Header.Get("Content-Type"))
-	return req.Method == http.MethodPost && req.Body != nil && err == nil && media == "application/json"
+	return req.Method == http.MethodPost && req.Body != nil && mediaType(req.Header) == "application/json"
 }
 
 // rewindable returns a request whose body can be read more than once. The SDK's
@@ -51,25 +50,27 @@ func rewindable(req *http.Request) (*http.Request, error) {
 	return &held, nil
 }
 
+// prefixes are buffers for the beginnings of request bodies.
+var prefixes = sync.Pool{New: func() any { return new([envelopePrefix]byte) }}
+
 // readEnvelope reads id and method of a rewindable request. ok is false for a body
 // that is not a JSON-RPC message.
 func readEnvelope(req *http.Request) (e envelope, ok bool) {
-	for _, n := range []int64{envelopePrefix, maxRequest} {
-		body, err := req.GetBody()
-		if err != nil {
-			return envelope{}, false
-		}
-		prefix, err := io.ReadAll(io.LimitReader(body, n))
-		body.Close()
-		if err != nil {
-			return envelope{}, false
-		}
-		if e.kind, e.id, e.method, ok = observe.Envelope(prefix); ok {
-			return e, true
-		}
-		if int64(len(prefix)) < n {
-			break
-		}
+	buf := prefixes.Get().(*[envelopePrefix]byte)
+	defer prefixes.Put(buf)
+	body, err := req.GetBody()
+	if err != nil {
+		return envelope{}, false
 	}
-	return envelope{}, false
+	defer body.Close()
+	n, err := io.ReadFull(body, buf[:])
+	if e.kind, e.id, e.method, ok = observe.Envelope(buf[:n]); ok || err != nil {
+		return e, ok
+	}
+	rest, err := io.ReadAll(io.LimitReader(body, maxRequest))
+	if err != nil {
+		return envelope{}, false
+	}
+	e.kind, e.id, e.method, ok = observe.Envelope(append(buf[:n:n], rest...))
+	return e, ok
 }

@@ -16,8 +16,7 @@ import (
 // nothing either: they fire for a stale connection on which no byte left
 // (net/http, Go 1.26).
 type sendProof struct {
-	onConn  func() // called when a connection was obtained
-	onWrote func() // called when the request was written
+	watch *watch
 
 	mu      sync.Mutex
 	asked   bool
@@ -29,12 +28,15 @@ type sendProof struct {
 }
 
 func (p *sendProof) trace() *httptrace.ClientTrace {
-	return &httptrace.ClientTrace{
+	t := &httptrace.ClientTrace{
 		GetConn:      func(string) { p.mu.Lock(); p.asked = true; p.mu.Unlock() },
 		GotConn:      p.gotConn,
 		WroteHeaders: func() { p.mu.Lock(); p.headers++; p.mu.Unlock() },
-		WroteRequest: func(httptrace.WroteRequestInfo) { p.onWrote() },
 	}
+	if p.watch.limits.Headers > 0 {
+		t.WroteRequest = func(httptrace.WroteRequestInfo) { p.watch.waiting() }
+	}
+	return t
 }
 
 func (p *sendProof) gotConn(info httptrace.GotConnInfo) {
@@ -45,7 +47,7 @@ func (p *sendProof) gotConn(info httptrace.GotConnInfo) {
 		p.mark = p.conn.written()
 	}
 	p.mu.Unlock()
-	p.onConn()
+	p.watch.connected()
 }
 
 // replays is how often the layer below wrote the request again.

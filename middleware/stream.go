@@ -46,8 +46,9 @@ type streamGuard struct {
 	progress bool // an event id came since the last resumption
 	wait     time.Duration
 
-	out  [][]byte // what the SDK has still to read
-	done bool
+	out   [][]byte // what the SDK has still to read
+	parts [3][]byte
+	done  bool
 }
 
 func (g *streamGuard) attach(src io.ReadCloser) {
@@ -213,7 +214,8 @@ func (g *streamGuard) emit(data []byte) {
 		rest[i] = ' '
 		rest = rest[i+1:]
 	}
-	g.out = append(g.out, eventStart, data, eventEnd)
+	g.parts = [3][]byte{eventStart, data, eventEnd}
+	g.out = g.parts[:]
 }
 
 var (

@@ -141,10 +141,10 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 		envelope: e,
 		request:  req,
 		tool:     ev.tool,
-		watch:    newWatch(req.Context(), ev.tool.Limits),
 		seen:     observe.Post{ID: e.id},
 	}
-	p.proof = &sendProof{onConn: p.watch.connected, onWrote: p.watch.waiting}
+	p.watch.start(req.Context(), ev.tool.Limits)
+	p.proof.watch = &p.watch
 	ev.add(p)
 	return p
 }
@@ -153,12 +153,10 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 // come to its end.
 func (t *Transport) send(p *post) (*http.Response, error) {
 	p.watch.connecting()
-	out := p.request.Clone(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
+	out := p.request.WithContext(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
 	if p.isCall() {
 		out.GetBody = nil
-		for name, value := range p.evidence.header {
-			out.Header.Set(name, value)
-		}
+		out.Header = withHeaders(out.Header, p.evidence.header)
 	}
 	resp, err := t.base.RoundTrip(out)
 	if err != nil {
@@ -170,17 +168,39 @@ func (t *Transport) send(p *post) (*http.Response, error) {
 	return resp, nil
 }
 
+// retryAfter reads the server's wait. A date is compared with the server's own, if
+// it sent one: the two clocks need not agree.
+func retryAfter(h http.Header) (time.Duration, bool) {
+	value := h.Get("Retry-After")
+	if value == "" {
+		return 0, false
+	}
+	now, err := http.ParseTime(h.Get("Date"))
+	if err != nil {
+		now = time.Now()
+	}
+	return policy.ParseRetryAfter(value, now)
+}
+
+// withHeaders returns h with more headers; h itself stays as it is.
+func withHeaders(h http.Header, more map[string]string) http.Header {
+	if len(more) == 0 {
+		return h
+	}
+	h = h.Clone()
+	for name, value := range more {
+		h.Set(name, value)
+	}
+	return h
+}
+
 // look records status and headers of a response, and corrects a session id that
 // would end the session: the SDK takes another id for a mistake, and adopts one on
 // versions that have none (go-sdk v1.8.0).
 func (p *post) look(resp *http.Response) {
-	wait, hasWait := policy.ParseRetryAfter(resp.Header.Get("Retry-After"), time.Now())
-	p.status = resp.StatusCode
-	p.update(func(s *observe.Post) {
-		s.Status = resp.StatusCode
-		s.ContentType = mediaType(resp.Header)
-		s.RetryAfter, s.HasRetryAfter = wait, hasWait
-	})
+	wait, hasWait := retryAfter(resp.Header)
+	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
+	p.evidence.respond(p, wait, hasWait)
 	id := resp.Header.Get(headerSessionID)
 	sent := p.request.Header.Get(headerSessionID)
 	sessionless := p.request.Header.Get(headerProtocolVersion) >= sessionlessVersion

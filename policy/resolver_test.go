@@ -58,17 +58,37 @@ func TestZeroResolver(t *testing.T) {
 	}
 }
 
+// What a server hints is a part of the question.
+func TestResolverKeepsHintsApart(t *testing.T) {
+	r := policy.NewResolver(&policy.Policy{Rules: []policy.Rule{{Settings: policy.Settings{TrustAnnotations: new(true)}}}})
+	for range 2 {
+		for _, row := range []struct {
+			hints *policy.Annotations
+			want  policy.Safety
+		}{
+			{nil, policy.Unsafe}, {&policy.Annotations{ReadOnly: true}, policy.ReadOnly}, {&policy.Annotations{Idempotent: true}, policy.Idempotent},
+		} {
+			if got := r.Resolve("s", "t", row.hints).Safety; got != row.want {
+				t.Errorf("%+v: %q", row.hints, got)
+			}
+		}
+		if got := r.Reads("s").Safety; got != policy.ReadOnly {
+			t.Errorf("reads: %q", got)
+		}
+	}
+}
+
 // Endless distinct names, long ones among them, hold a bounded amount of memory,
 // and a tool in use stays.
 func TestResolverIsBounded(t *testing.T) {
 	r := policy.NewResolver(hundredRules())
 	inUse := r.Resolve("server-1", "read_1", nil)
-	long := strings.Repeat("x", 1<<20)
+	long := strings.Repeat("x", 1<<18)
 	before := heap()
 	for i := range 40_000 {
 		name := strconv.Itoa(i)
 		r.Resolve("server", "tool-"+name, nil)
-		if i%1000 == 0 {
+		if i%50 == 0 {
 			r.Resolve("server", long+name, nil)
 			body := []byte(name + long)
 			r.Resolve("server", string(body)[:len(name)], nil) // a part of a message

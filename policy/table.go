@@ -178,12 +178,14 @@ func (t *Tool) named(a *Attempt, otherwise string) ruling {
 
 // namedBy returns the setting that names the attempt.
 func (t *Tool) namedBy(a *Attempt) field {
+	isHTTP := a.Outcome == observe.HTTPError
+	hasCode := a.HasCode && (isHTTP || a.Outcome == observe.JSONRPCError)
 	switch {
 	case slices.Contains(t.Retry.Outcomes, a.Outcome):
 		return fieldOutcomes
-	case a.Outcome == observe.HTTPError && slices.Contains(t.Retry.Statuses, a.Status):
+	case isHTTP && slices.Contains(t.Retry.Statuses, a.Status):
 		return fieldStatuses
-	case a.HasCode && a.Outcome.Layer() != observe.LayerApplication && slices.Contains(t.Retry.Codes, a.Code):
+	case hasCode && slices.Contains(t.Retry.Codes, a.Code):
 		return fieldCodes
 	case a.Outcome == observe.ToolError && t.matchesToolError(a.ToolErrorText):
 		return fieldToolErrors

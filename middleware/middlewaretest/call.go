@@ -7,8 +7,9 @@ import (
 
 // An execution is what running a tool came to.
 type execution struct {
-	result   json.RawMessage
-	mismatch bool // the key was used with other arguments; nothing ran
+	result   json.RawMessage // nil if the server closed meanwhile
+	replayed bool            // the result is a stored one
+	refusal  string          // why nothing ran
 }
 
 // call answers tools/call: with the fault whose turn it is, or honestly.
@@ -80,23 +81,18 @@ func (x *exchange) execute() *execution {
 	}
 	e := &execution{}
 	if tool.Keyed && c.Key != "" {
-		e = x.executeOnce(c, run)
+		e = x.s.keys.once(x.s.life, c, run)
 	} else {
 		e.result = run()
 	}
-	if e.result == nil && !e.mismatch {
+	if e.result == nil && e.refusal == "" {
 		panic(http.ErrAbortHandler)
+	}
+	if e.replayed {
+		x.s.ledger.update(func() { x.entry.Replayed = true })
 	}
 	x.done = e
 	return e
-}
-
-func (x *exchange) executeOnce(c Call, run func() json.RawMessage) *execution {
-	result, replayed, mismatch := x.s.keys.once(x.s.life, c.Tool, c.Key, c.Arguments, run)
-	if replayed {
-		x.s.ledger.update(func() { x.entry.Replayed = true })
-	}
-	return &execution{result: result, mismatch: mismatch}
 }
 
 // key is the idempotency key of the call.
@@ -107,8 +103,8 @@ func (x *exchange) key() string {
 
 // response renders the honest answer.
 func (e *execution) response(id json.RawMessage) []byte {
-	if e.mismatch {
-		return errorResponse(id, codeInvalidParams, "the idempotency key was used with other arguments", nil)
+	if e.refusal != "" {
+		return errorResponse(id, codeInvalidParams, e.refusal, nil)
 	}
 	return response(id, e.result)
 }

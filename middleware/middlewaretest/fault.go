@@ -94,8 +94,9 @@ type Expectation struct {
 }
 
 // A Fault is one way to answer a request wrongly. The zero Fault is no fault: the
-// honest answer. A Fault with a Delay, a Header or a ChangeSession but no Status
-// and no Ending is the honest answer, late or changed.
+// honest answer. A Fault without Status and Ending is the honest answer too, but
+// late, after a 103, or with other headers; the tool then runs, whatever Execute
+// says. On a server that [Fault.Applies] says no for, a fault does what it can.
 //
 // Body and the values of Header are templates, in which these words are replaced:
 //
@@ -146,6 +147,12 @@ type Fault struct {
 	Chunked bool
 	// EarlyHints sends a 103 before the answer.
 	EarlyHints bool
+	// Pace, if not 0, sends the body in pieces of 16 bytes with this pause between
+	// them.
+	Pace time.Duration
+	// Repeat, if not 0, sends the body again after each such time, until the client
+	// gives up; there is no Ending then.
+	Repeat time.Duration
 	// Ending says what follows the last byte.
 	Ending Ending
 	// Resume says how resuming the stream %stream% ends; what is delivered is the
@@ -221,6 +228,16 @@ func (f Fault) ExecutedLater() Fault {
 	f.Name, f.Execute = f.Name+"-executed-later", After
 	return f
 }
+
+// AsEvent returns a copy of a fault whose Body is one JSON document, under a name
+// of its own, that sends it as an event of an event stream.
+func (f Fault) AsEvent() Fault {
+	f.Name, f.Body = "event-"+f.Name, "data: "+f.Body+"\n\n"
+	return f.withType("text/event-stream")
+}
+
+// Runs reports whether the tool runs in the exchange that the fault strikes.
+func (f Fault) Runs() bool { return f.Execute != Never || f.honest() }
 
 // Delayed returns a copy of the fault that strikes after d.
 func (f Fault) Delayed(d time.Duration) Fault {

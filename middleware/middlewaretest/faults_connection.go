@@ -12,7 +12,7 @@ func Close() Fault { return Fault{Name: "close", Ending: EndClose} }
 func Hang() Fault { return Fault{Name: "hang", Ending: EndSilent, Needs: NeedsDeadline} }
 
 // Late is the honest answer after a delay. The tool runs after the delay.
-func Late(d time.Duration) Fault { return Fault{Name: "late", Delay: d} }
+func Late(d time.Duration) Fault { return Fault{Name: "late", Delay: d, Execute: After} }
 
 // connectionFaults are those of the catalogue in which the connection breaks, or
 // in which nothing comes.
@@ -41,9 +41,10 @@ func connectionFaults() []Fault {
 		silent, asNever(silent),
 		cut("silent-in-body", Fault{Body: half, Missing: 100, Ending: EndSilent, Needs: NeedsDeadline}).expect("TIMEOUT", "unknown"),
 	}
+	slow := cut("slow-body", Fault{Body: "%response%", Pace: 2 * time.Millisecond}).expect("TOOL_SUCCESS", "answered")
 	whole := cut("cut-after-whole-json", Fault{Body: "%response%", Missing: 1, Ending: EndClose})
 	whole.Rests = "HTTP says that the body is not complete, whatever it looks like."
-	return append(append(all, whole), http2Faults()...)
+	return append(append(all, slow, whole), http2Faults()...)
 }
 
 // http2Faults are the ways of HTTP/2 to end a stream.

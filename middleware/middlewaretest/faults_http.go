@@ -39,7 +39,7 @@ func RetryAfterDate(code int, d time.Duration) Fault {
 // id.
 func StatusError(status, code int, message string) Fault {
 	f := JSONRPCError(code, message)
-	f.Name = fmt.Sprintf("status-%d-jsonrpc%d", status, code)
+	f.Name = fmt.Sprintf("status-%d-%s", status, f.Name)
 	f.Status = status
 	return f
 }

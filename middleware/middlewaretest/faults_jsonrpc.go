@@ -3,12 +3,13 @@ package middlewaretest
 import (
 	"fmt"
 	"strconv"
+	"strings"
 )
 
 // JSONRPCError is a JSON-RPC error with HTTP 200. Its Expectation is not set.
 func JSONRPCError(code int, message string) Fault {
 	return Fault{
-		Name: "jsonrpc" + strconv.Itoa(code), Status: 200,
+		Name: "jsonrpc-" + strings.TrimPrefix(strconv.Itoa(code), "-"), Status: 200,
 		Body: fmt.Sprintf(`{"jsonrpc":"2.0","id":%%id%%,"error":{"code":%d,"message":%s}}`, code, quote(message)),
 	}
 }

@@ -1,5 +1,7 @@
 package middlewaretest
 
+import "time"
+
 // CatalogueResultLimit is the limit of a result, in bytes, for which the faults
 // with [NeedsLimit] are made.
 const CatalogueResultLimit = 1 << 20
@@ -35,6 +37,9 @@ func resultFaults() []Fault {
 	unknownType.Rests = "2025-11-25 does not define resultType."
 	large := TooLarge(CatalogueResultLimit+1).expect("RESULT_TOO_LARGE", "unknown")
 	large.Needs = NeedsLimit
+	endless := Fault{Name: "too-large-endless", Status: 200, Body: "%fill%", Size: 64 << 10, Repeat: time.Millisecond, Execute: Before}.
+		expect("RESULT_TOO_LARGE", "unknown")
+	endless.Needs = NeedsLimit
 	session := Fault{Name: "session-changed", ChangeSession: true, Execute: Before, Needs: NeedsSession}.expect("TOOL_SUCCESS", "answered")
 	return []Fault{
 		failed,
@@ -57,6 +62,7 @@ func resultFaults() []Fault {
 		good("structured-scalar", `{"content":[],"structuredContent":7}`),
 		good("unknown-member", `{"content":[],"flavour":"sour"}`),
 		large,
+		endless,
 		session,
 	}
 }

@@ -39,7 +39,17 @@ func roundFaults() []Fault {
 
 // sessionFaults are those in which the server loses the session.
 func sessionFaults() []Fault {
-	forgotten := Status(404).expect("SESSION_LOST", "refused")
-	forgotten.Name, forgotten.ForgetSessions, forgotten.Needs = "session-forgotten", true, NeedsSession
-	return []Fault{forgotten, forgotten.Executed()}
+	forgotten := func(name string, f Fault) Fault {
+		f = f.expect("SESSION_LOST", "refused")
+		f.Name, f.ForgetSessions, f.Needs = "session-forgotten"+name, true, NeedsSession
+		return f
+	}
+	noID := StatusError(404, codeInvalidRequest, "")
+	noID.Body = `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"session not found"}}`
+	text := forgotten("", Status(404))
+	return []Fault{
+		text, text.Executed(),
+		forgotten("-jsonrpc-id-null", noID),
+		forgotten("-jsonrpc-32600", StatusError(404, codeInvalidRequest, "session not found")),
+	}
 }

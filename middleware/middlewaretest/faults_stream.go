@@ -2,7 +2,9 @@ package middlewaretest
 
 import (
 	"net/http"
+	"slices"
 	"strings"
+	"time"
 )
 
 const progressEvent = "data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%token%,\"progress\":1,\"total\":2}}\n\n"
@@ -21,7 +23,8 @@ func streamFaults() []Fault {
 	all := incompleteStreams()
 	all = append(all, unusableStreams()...)
 	all = append(all, oddStreams()...)
-	return append(all, resumableStreams()...)
+	all = append(all, resumableStreams()...)
+	return append(all, eventFaults()...)
 }
 
 // incompleteStreams are those without a terminal response.
@@ -34,6 +37,11 @@ func incompleteStreams() []Fault {
 	silent.Needs = NeedsDeadline
 	stalled := Stream("sse-progress-then-silent", progressEvent, EndSilent).expect("TIMEOUT", "unknown")
 	stalled.Needs = NeedsDeadline
+	forever := func(name, text string) Fault {
+		f := Stream("sse-"+name+"-forever", text, EndComplete).expect("TIMEOUT", "unknown")
+		f.Repeat, f.Needs = 20*time.Millisecond, NeedsDeadline
+		return f
+	}
 	empty := cut("empty", "", EndComplete)
 	return []Fault{
 		empty, asNever(empty),
@@ -47,6 +55,7 @@ func incompleteStreams() []Fault {
 		cut("progress-then-reset", progressEvent, EndReset),
 		cut("other-event-type", "event: ping\ndata: %response%\n\n", EndComplete).rests("An event of another type is no message."),
 		silent, asNever(silent), stalled,
+		forever("progress", progressEvent), forever("comments", ": hi\n\n"),
 	}
 }
 
@@ -76,6 +85,10 @@ func oddStreams() []Fault {
 	lines := "data: {\"jsonrpc\":\"2.0\",\ndata: \"id\":%id%,\ndata: \"result\":%result%}\n\n"
 	open := odd("stays-open", response)
 	open.Ending = EndSilent
+	pieces := odd("pieces", strings.ReplaceAll(progressEvent+response, "\n", "\r\n"))
+	pieces.Pace = time.Millisecond
+	request := odd("server-request", "data: {\"jsonrpc\":\"2.0\",\"id\":\"srv-1\",\"method\":\"ping\"}\n\n"+response).
+		rests("2026-07-28 has no requests of the server; the client may answer it all the same.")
 	second := odd("second-response", response+"data: {\"jsonrpc\":\"2.0\",\"id\":%id%,\"error\":{\"code\":-32603,\"message\":\"m\"}}\n\n")
 	return []Fault{
 		odd("plain", response),
@@ -90,6 +103,8 @@ func oddStreams() []Fault {
 		odd("comments", ": a\n: b\n\n"+response+": c\n\n"),
 		odd("progress", progressEvent+progressEvent+response),
 		odd("charset", response).withType("text/event-stream; charset=utf-8"),
+		pieces,
+		request,
 		second,
 		open,
 	}
@@ -116,6 +131,21 @@ func resumableStreams() []Fault {
 		resumable("nothing", ResumeNothing, incomplete),
 		silent,
 	}
+}
+
+// eventFaults are the faults of responses and results, as events.
+func eventFaults() []Fault {
+	var all []Fault
+	for _, f := range slices.Concat(envelopeFaults(), resultFaults()) {
+		switch {
+		case f.Body == "" || f.Needs&NeedsLimit != 0:
+			continue
+		case f.Name == "envelope-notification" || f.Name == "envelope-request":
+			f = f.expect("STREAM_INCOMPLETE", "unknown").rests("A message that is no response may come before one, which here never comes.")
+		}
+		all = append(all, f.AsEvent())
+	}
+	return all
 }
 
 func (f Fault) withType(contentType string) Fault {

@@ -1,6 +1,7 @@
 package middlewaretest
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"strconv"
@@ -12,7 +13,22 @@ var legacyVersions = map[string]bool{"2024-11-05": true, "2025-03-26": true, "20
 // pageSize is the number of tools in one answer to tools/list.
 const pageSize = 100
 
-var serverInfo = map[string]any{"name": "middlewaretest", "version": "1"}
+// A Handshake is what the server says about itself.
+type Handshake struct {
+	// Name and Version of the server; empty means "middlewaretest" and "1".
+	Name, Version string
+	// ProtocolVersion is what initialize answers (2025-11-25); empty means the
+	// version that the client asks for, if the server knows it.
+	ProtocolVersion string
+}
+
+// SetHandshake changes what the server says about itself from the next handshake
+// on, as a server does that was replaced.
+func (s *Server) SetHandshake(h Handshake) { s.handshake.Store(&h) }
+
+func (h *Handshake) serverInfo() map[string]any {
+	return map[string]any{"name": cmp.Or(h.Name, "middlewaretest"), "version": cmp.Or(h.Version, "1")}
+}
 
 // discover answers server/discover. A 2025-11-25 server does not know the method,
 // and so a client falls back to initialize.
@@ -29,7 +45,7 @@ func (x *exchange) discover() {
 	x.result(x.cacheable(map[string]any{
 		"supportedVersions": []string{Version20260728},
 		"capabilities":      x.capabilities(),
-		"_meta":             map[string]any{metaServerInfo: serverInfo},
+		"_meta":             map[string]any{metaServerInfo: x.s.handshake.Load().serverInfo()},
 	}))
 }
 
@@ -39,6 +55,7 @@ func (x *exchange) initialize() {
 		x.unsupported(x.p.ProtocolVersion)
 		return
 	}
+	h := x.s.handshake.Load()
 	version := Version20251125
 	if legacyVersions[x.p.ProtocolVersion] {
 		version = x.p.ProtocolVersion
@@ -46,7 +63,7 @@ func (x *exchange) initialize() {
 	x.hangHandshake()
 	x.openSession()
 	x.result(mustJSON(map[string]any{
-		"protocolVersion": version, "capabilities": x.capabilities(), "serverInfo": serverInfo,
+		"protocolVersion": cmp.Or(h.ProtocolVersion, version), "capabilities": x.capabilities(), "serverInfo": h.serverInfo(),
 	}))
 }
 

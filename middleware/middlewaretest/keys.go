@@ -12,6 +12,10 @@ import (
 // argumentKey is the argument in which a keyed tool takes its key.
 const argumentKey = "idempotency_key"
 
+// maxKeys bounds the keys that are remembered; beyond it calls with new keys are
+// refused, for to forget one would break the promise of a keyed tool.
+const maxKeys = 1_000_000
+
 // A keyStore holds the answers of keyed tools: one execution for each tool and
 // key, and the stored answer for every further call. A call that comes while
 // the first one runs waits for it.
@@ -28,33 +32,39 @@ type keyed struct {
 
 func newKeyStore() *keyStore { return &keyStore{done: map[string]*keyed{}} }
 
-// once returns the stored answer for a key, or runs the tool and stores it. The
-// answer is nil when ctx ends first. mismatch says that the key was used with
-// other arguments; nothing runs then.
-func (k *keyStore) once(ctx context.Context, tool, key string, arguments json.RawMessage, run func() json.RawMessage) (result json.RawMessage, replayed, mismatch bool) {
-	args := canonical(arguments)
-	e, first := k.claim(tool+"\x00"+key, args)
-	if first {
+// once runs a keyed tool, or finds the answer that is stored for its key. The
+// result is nil when ctx ends first.
+func (k *keyStore) once(ctx context.Context, c Call, run func() json.RawMessage) *execution {
+	args := canonical(c.Arguments)
+	e, first := k.claim(c.Tool+"\x00"+c.Key, args)
+	switch {
+	case e == nil:
+		return &execution{refusal: "the store of idempotency keys is full"}
+	case first:
 		defer close(e.ready)
 		e.result = run()
-		return e.result, false, false
-	}
-	if !bytes.Equal(e.arguments, args) {
-		return nil, false, true
+		return &execution{result: e.result}
+	case !bytes.Equal(e.arguments, args):
+		return &execution{refusal: "the idempotency key was used with other arguments"}
 	}
 	select {
 	case <-e.ready:
-		return e.result, true, false
+		return &execution{result: e.result, replayed: true}
 	case <-ctx.Done():
-		return nil, false, false
+		return &execution{}
 	}
 }
 
+// claim returns the entry of a key, and whether it is new; nil if there is no
+// room.
 func (k *keyStore) claim(key string, args []byte) (e *keyed, first bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if e := k.done[key]; e != nil {
 		return e, false
+	}
+	if len(k.done) >= maxKeys {
+		return nil, false
 	}
 	e = &keyed{arguments: args, ready: make(chan struct{})}
 	k.done[key] = e

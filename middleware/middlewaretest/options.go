@@ -24,6 +24,9 @@ type Options struct {
 	// Sessions makes a 2025-11-25 server hand out an Mcp-Session-Id and insist on
 	// it. Ignored on 2026-07-28, which has no sessions.
 	Sessions bool
+	// UnknownSession is how a request of a session that the server does not know is
+	// answered; nil means 404 with a text.
+	UnknownSession *Fault
 	// Stream makes tools/call answer with text/event-stream instead of
 	// application/json.
 	Stream bool

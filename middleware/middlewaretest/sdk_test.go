@@ -192,4 +192,3 @@ func eventually(t *testing.T, done func() bool) {
 		time.Sleep(time.Millisecond)
 	}
 }
-

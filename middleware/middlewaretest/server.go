@@ -3,11 +3,10 @@ package middlewaretest
 import (
 	"context"
 	"crypto/tls"
-	"errors"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
+	"sync/atomic"
 )
 
 // path is where a started server serves MCP.
@@ -26,6 +25,8 @@ type Server struct {
 	subs     *subscribers
 	asked    *questions
 	stage    *stage
+
+	handshake atomic.Pointer[Handshake]
 
 	life     context.Context // ends with Close
 	end      context.CancelFunc
@@ -60,6 +61,7 @@ func NewUnstarted(opts *Options) *Server {
 		scripts: newScripts(), sessions: newSessions(), replays: newReplays(), subs: newSubscribers(),
 		asked: newQuestions(), stage: newStage(),
 	}
+	s.handshake.Store(&Handshake{})
 	s.life, s.end = context.WithCancel(context.Background())
 	return s
 }
@@ -74,10 +76,10 @@ func (s *Server) Start(address string) error {
 	s.http = &http.Server{Handler: s.Handler(), ConnState: s.conns.track, ErrorLog: discardLog}
 	scheme := "http"
 	if s.opts.HTTP2 {
+		scheme = "https"
 		if l, err = s.secure(l); err != nil {
 			return err
 		}
-		scheme = "https"
 	}
 	s.listener = l
 	s.url = scheme + "://" + l.Addr().String() + path
@@ -119,6 +121,11 @@ func (s *Server) Close() {
 	s.conns.wait()
 }
 
+// DropConnections closes every open connection of a started server, as a restart
+// would: answers that are on their way are cut. Together with
+// [Server.ForgetSessions] it makes the server look restarted.
+func (s *Server) DropConnections() { s.conns.drop() }
+
 // serve answers one HTTP request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.handlers.enter() {
@@ -130,12 +137,6 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	defer context.AfterFunc(s.life, cancel)()
 	x := &exchange{s: s, w: w, r: r, ctx: ctx, entry: newEntry(r, now())}
 	x.serve()
-}
-
-// elsewhere is the server's own address under another name, and so another
-// origin.
-func (s *Server) elsewhere() string {
-	return strings.Replace(s.url, "127.0.0.1", "localhost", 1)
 }
 
 // A gate counts what is inside, and lets nothing in once it is closed.
@@ -187,6 +188,15 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 	}
 }
 
+// drop closes all open connections.
+func (c *connections) drop() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for conn := range c.open {
+		_ = conn.Close()
+	}
+}
+
 // wait returns when no connection is open.
 func (c *connections) wait() {
 	c.mu.Lock()
@@ -195,5 +205,3 @@ func (c *connections) wait() {
 		c.gone.Wait()
 	}
 }
-
-var errNotStarted = errors.New("middlewaretest: the server has not been started")

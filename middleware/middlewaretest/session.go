@@ -125,11 +125,21 @@ func (x *exchange) joinSession() bool {
 	}
 	x.session = x.s.sessions.get(id)
 	if x.session == nil {
-		x.text(http.StatusNotFound, "session not found")
+		x.refuseSession()
 		return false
 	}
 	x.s.ledger.update(func() { x.entry.Session = id })
 	return true
+}
+
+func (x *exchange) refuseSession() {
+	f := x.s.opts.UnknownSession
+	if f == nil {
+		x.text(http.StatusNotFound, "session not found")
+		return
+	}
+	x.s.ledger.update(func() { x.entry.Fault = f.Name })
+	x.emit(f, func() { x.text(http.StatusNotFound, "session not found") })
 }
 
 // endSession answers DELETE.

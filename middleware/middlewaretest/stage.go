@@ -74,19 +74,23 @@ func (g *stage) selection() *selection {
 func (g *stage) begin() *play {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	g.current = &play{selection: g.next, methods: map[string]int{}}
-	return g.current
+	return g.start()
 }
 
 // running returns the play that began last, or starts the first one.
 func (g *stage) running() *play {
 	g.mu.Lock()
-	current := g.current
-	g.mu.Unlock()
-	if current == nil {
-		current = g.begin()
+	defer g.mu.Unlock()
+	if g.current == nil {
+		return g.start()
 	}
-	return current
+	return g.current
+}
+
+// start replaces the play. g.mu is held.
+func (g *stage) start() *play {
+	g.current = &play{selection: g.next, methods: map[string]int{}}
+	return g.current
 }
 
 // handshakes are the methods that begin a session, and belong to none of the

@@ -91,10 +91,27 @@ func (x *exchange) emitAnswer(f *Fault) {
 	switch {
 	case f.Missing > 0:
 		h.Set("Content-Length", strconv.Itoa(len(body)+f.Missing))
-	case !stream && !f.Chunked && f.Ending == EndComplete && f.Status != http.StatusNoContent:
+	case !stream && !f.Chunked && f.Repeat == 0 && f.Ending == EndComplete && f.Status != http.StatusNoContent:
 		h.Set("Content-Length", strconv.Itoa(len(body)))
 	}
 	x.begin(f.Status)
+	x.send(body, f.Pace)
+	for f.Repeat > 0 {
+		x.pause(f.Repeat)
+		x.send(body, f.Pace)
+	}
+}
+
+// pieceSize is the number of bytes that are sent at once under [Fault.Pace].
+const pieceSize = 16
+
+func (x *exchange) send(body []byte, pace time.Duration) {
+	for pace > 0 && len(body) > pieceSize {
+		_, _ = x.w.Write(body[:pieceSize])
+		x.flush()
+		body = body[pieceSize:]
+		x.pause(pace)
+	}
 	_, _ = x.w.Write(body)
 	x.flush()
 }
@@ -196,7 +213,7 @@ func nextID(id json.RawMessage) []byte {
 // made returns the tool's result, or one that is made up if the tool has not
 // run.
 func (x *exchange) made() json.RawMessage {
-	if x.done != nil && !x.done.mismatch {
+	if x.done != nil && x.done.result != nil {
 		return x.done.result
 	}
 	if x.msg.Method != "tools/call" {

@@ -17,6 +17,7 @@ import (
 func (s *Server) secure(l net.Listener) (net.Listener, error) {
 	cert, pool, err := newCertificate()
 	if err != nil {
+		_ = l.Close()
 		return nil, err
 	}
 	s.tls = &tls.Config{RootCAs: pool}
