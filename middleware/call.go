@@ -20,6 +20,7 @@ type call struct {
 	server  server
 	tool    *policy.Tool
 	key     string
+	minted  bool // the key is ours, and nobody above knows it
 	started time.Time
 
 	attempts []attempt

@@ -24,7 +24,9 @@ func (c *core) keyed(next mcp.MethodHandler) mcp.MethodHandler {
 			return next(ctx, method, req)
 		}
 		params := *cl.params()
-		cl.key = c.keyFor(ctx, params.Meta)
+		if cl.key = hostKey(ctx, params.Meta); cl.key == "" {
+			cl.key, cl.minted = c.opts.NewKey(), true
+		}
 		params.Meta = maps.Clone(params.Meta)
 		if params.Meta == nil {
 			params.Meta = mcp.Meta{}
@@ -35,15 +37,13 @@ func (c *core) keyed(next mcp.MethodHandler) mcp.MethodHandler {
 	}
 }
 
-// keyFor adopts the host's key or mints one.
-func (c *core) keyFor(ctx context.Context, meta mcp.Meta) string {
+// hostKey is the key that the host gave the call, or "".
+func hostKey(ctx context.Context, meta mcp.Meta) string {
 	if key := idempotency.KeyFrom(ctx); key != "" {
 		return key
 	}
-	if key, _ := meta[idempotency.MetaKey].(string); key != "" {
-		return key
-	}
-	return c.opts.NewKey()
+	key, _ := meta[idempotency.MetaKey].(string)
+	return key
 }
 
 // headers are the headers that the Transport adds to the call's POSTs: the key,

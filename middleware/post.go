@@ -100,18 +100,21 @@ func postError(s *observe.Post, tool *policy.Tool) *observe.Error {
 		RPC:        v.Error,
 		RetryAfter: s.RetryAfter,
 		Location:   s.Location,
-		RepeatSafe: repeatSafe(v.Outcome, v.Delivery, tool.Safety),
+		RepeatSafe: repeatSafe(v.Outcome, v.Delivery, tool, false),
 	}, s.Cause, nil)
 }
 
-// repeatSafe reports whether sending the call again cannot double an effect.
-func repeatSafe(o observe.Outcome, d observe.Delivery, s policy.Safety) bool {
-	switch {
-	case s.Harmless():
-		return true
-	case o == observe.SessionLost:
-		// A 404 can be written after the tool ran.
-		return d == observe.NotSent
+// repeatSafe reports whether whoever called can send the call again without
+// doubling an effect. stableKey says that the key is the caller's own: without it
+// a repeat from above carries another key, which no server recognises.
+func repeatSafe(o observe.Outcome, d observe.Delivery, tool *policy.Tool, stableKey bool) bool {
+	safety := tool.Safety
+	if safety == policy.Keyed && !stableKey {
+		safety = policy.Unsafe
 	}
-	return d == observe.NotSent || d == observe.Refused
+	if o == observe.SessionLost && d == observe.Refused && !safety.Harmless() {
+		// A 404 can be written after the tool ran; the operator may know better.
+		return tool.Retry.Healed
+	}
+	return safety.SafeRepeat(d)
 }
