@@ -107,7 +107,8 @@ func (e *Error) advice() string {
 
 // Unwrap shows the caller's own context error and the server's own JSON-RPC
 // error. Where a repeat is safe it also shows what frameworks look for before
-// they reconnect.
+// they reconnect; never for an answer, whose code the SDK may take for a closed
+// connection (-32003 and -32004, go-sdk v1.8.0).
 func (e *Error) Unwrap() []error {
 	var errs []error
 	if e.caller != nil {
@@ -116,13 +117,13 @@ func (e *Error) Unwrap() []error {
 	if e.RPC != nil {
 		errs = append(errs, &jsonrpc.Error{Code: e.RPC.Code, Message: e.RPC.Message, Data: e.RPC.Data})
 	}
-	if e.RepeatSafe {
+	if e.RepeatSafe && !e.Outcome.Answered() {
 		errs = append(errs, e.signals()...)
 	}
 	return errs
 }
 
-// signals are the errors of the cause that tell a framework to reconnect. The
+// signals are those errors of the cause that tell a framework to reconnect. The
 // SDK's "rejected by transport" marker is never among them: it says that a
 // request did not arrive where nobody knows that.
 func (e *Error) signals() []error {
