@@ -133,7 +133,7 @@ func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
 	if !cl.judged {
 		a, _, _ := new(wire).judge(ctx, res, err)
 		if own, ok := ErrorFrom(err); ok {
-			a.Judgement = observe.Judgement{Outcome: own.Outcome, Delivery: own.Delivery, Reason: own.Reason, RPC: own.RPC}
+			a.Judgement = own.Judgement()
 			a.retryIn, a.hasRetry = own.RetryAfter, own.RetryAfter > 0
 		}
 		cl.add(a)

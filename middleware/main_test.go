@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-	"go.uber.org/goleak"
 
 	"github.com/surecall/surecall/middleware"
 	"github.com/surecall/surecall/middleware/middlewaretest"
@@ -16,7 +15,6 @@ import (
 	"github.com/surecall/surecall/policy"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // rig is a wrapped client connected to a server that misbehaves.
 type rig struct {

@@ -119,7 +119,9 @@ func BenchmarkEventReader(b *testing.B) {
 func sse(data []byte) []byte { return fmt.Appendf(nil, "event: message\ndata: %s\n\n", data) }
 
 // pieces is a source that gives at most n bytes a Read.
-func pieces(data []byte, n int) io.Reader { return &piecewise{data: data, next: func() int { return n }} }
+func pieces(data []byte, n int) io.Reader {
+	return &piecewise{data: data, next: func() int { return n }}
+}
 
 type piecewise struct {
 	data []byte

@@ -329,6 +329,8 @@ var resultCases = []struct {
 
 	{"isError twice", `{"content":[],"isError":false,"isError":true}`, observe.InvalidToolResult},
 	{"isError twice, escaped", `{"content":[],"isError":false,"\u0069sError":true}`, observe.InvalidToolResult},
+	{"isError twice, every character escaped", `{"content":[],"isError":false,"\u0069\u0073\u0045\u0072\u0072\u006f\u0072":true}`, observe.InvalidToolResult},
+	{"structuredContent twice, every character escaped", `{"content":[],"structuredContent":1,"\u0073\u0074\u0072\u0075\u0063\u0074\u0075\u0072\u0065\u0064\u0043\u006f\u006e\u0074\u0065\u006e\u0074":2}`, observe.InvalidToolResult},
 	{"isError in another case", `{"content":[],"ISERROR":true}`, observe.InvalidToolResult},
 	{"isError in another case, escaped", `{"content":[],"isError":false,"\u0049\u0053Error":true}`, observe.InvalidToolResult},
 	{"isError with a long s", `{"content":[],"i` + "\u017f" + `Error":true}`, observe.InvalidToolResult},
@@ -445,7 +447,7 @@ func TestClassifyIDs(t *testing.T) {
 		match             bool
 	}{
 		{`7`, `7`, true}, {`7`, `7.0`, true}, {`7`, `70e-1`, true}, {`7`, `"7"`, false}, {`"7"`, `7`, false},
-		{`0`, `-0`, true}, {`0`, `0e5`, true}, {`100`, `1e2`, true}, {`100`, `1e3`, false}, {`100`, `10`, false}, {`7`, `-7`, false},
+		{`0`, `-0`, true}, {`0`, `1e99999999999`, false}, {`0`, `1e-99999999999`, false}, {`0`, `0e5`, true}, {`100`, `1e2`, true}, {`100`, `1e3`, false}, {`100`, `10`, false}, {`7`, `-7`, false},
 		{`9007199254740993`, `9007199254740992`, false}, {`9007199254740993`, `9007199254740993`, true},
 		{`"a"`, `"a"`, true}, {`"a"`, `"\u0061"`, true}, {`"\u0061"`, `"a"`, true}, {`"a"`, `"A"`, false}, {`"a"`, `"ab"`, false},
 		{`""`, `""`, true}, {`""`, `null`, false}, {`"null"`, `null`, false}, {`1`, `{}`, false}, {``, `null`, false}, {``, `""`, false},

@@ -64,6 +64,16 @@ func (e *Error) Layer() Layer { return e.Outcome.Layer() }
 // errors.Is and errors.As walk.
 func (e *Error) Cause() error { return e.cause }
 
+// Judgement is what the error says of an attempt, for whoever stands above and has
+// not seen the wire.
+func (e *Error) Judgement() Judgement {
+	j := Judgement{Outcome: e.Outcome, Delivery: e.Delivery, Reason: e.Reason, RPC: e.RPC}
+	if e.Status != 0 {
+		j.Post = &Post{Status: e.Status, Location: e.Location, Verdict: Verdict{Outcome: e.Outcome, Delivery: e.Delivery, Error: e.RPC}}
+	}
+	return j
+}
+
 // Error says the tool, the outcome, what was seen and whether a repeat is safe.
 func (e *Error) Error() string {
 	var b strings.Builder

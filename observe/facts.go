@@ -1,11 +1,9 @@
 package observe
 
-import (
-	"bytes"
-)
+import "bytes"
 
-// The members that are judged, by object. What they are called is compared after
-// decoding escapes.
+// The members that are judged, by object. Keys are compared with these names after
+// their escapes were decoded.
 var (
 	envelopeNames = []string{memberVersion: "jsonrpc", memberID: "id", memberMethod: "method", memberResult: "result", memberError: "error"}
 	errorNames    = []string{memberCode: "code", memberMessage: "message", memberData: "data"}

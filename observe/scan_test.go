@@ -84,7 +84,7 @@ func TestJSONText(t *testing.T) {
 
 		{"depth 1000", nested("[", "]", 998), true}, // within response and result
 		{"depth 1001", nested("[", "]", 999), false},
-		{"depth 1000, objects", nested(`{"a":`, "}", 997) + "", false}, // an object without value
+		{"depth within the limit, no value", nested(`{"a":`, "}", 997), false},
 		{"depth 1001, objects", strings.Repeat(`{"a":`, 999) + "1" + strings.Repeat("}", 999), false},
 		{"depth 1000 of objects", strings.Repeat(`{"a":`, 998) + "1" + strings.Repeat("}", 998), true},
 		{"brackets in strings do not count", `"` + strings.Repeat("[", 2000) + `"`, true},
@@ -142,6 +142,7 @@ func TestInvalidUTF8(t *testing.T) {
 	for _, c := range []struct{ name, text string }{
 		{"Latin-1", "\"caf\xe9\""},
 		{"late in a long string", `"` + strings.Repeat("é", 100) + "\xff\""},
+		{"within a long string", `"` + strings.Repeat("x", 50) + "\xff" + strings.Repeat("x", 50) + `"`},
 		{"overlong", "\"\xc0\xaf\""},
 		{"surrogate", "\"\xed\xa0\x80\""},
 		{"beyond Unicode", "\"\xf4\x90\x80\x80\""},

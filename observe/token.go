@@ -53,14 +53,11 @@ func (t token) integer() (value int64, plain, ok bool) {
 	if !ok || d.exp < 0 || len(d.digits)+d.exp > 19 {
 		return 0, false, false
 	}
-	text := string(d.digits) + strings.Repeat("0", d.exp)
+	text := "0" + string(d.digits) + strings.Repeat("0", d.exp)
 	if d.negative {
 		text = "-" + text
 	}
-	value, err := strconv.ParseInt("0"+text, 10, 64)
-	if d.negative {
-		value, err = strconv.ParseInt(text, 10, 64)
-	}
+	value, err := strconv.ParseInt(text, 10, 64)
 	return value, !bytes.ContainsAny(t, ".eE"), err == nil
 }
 
