@@ -8,11 +8,13 @@ import (
 	"golang.org/x/time/rate"
 
 	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
 )
 
 // Admit lets an attempt through, or refuses it without sending: by the gate that a
 // server's 429 closed, by the breakers of server and tool, by the rate limiter.
-// It stands inside the loop and judges attempts, not calls.
+// It stands inside the loop and judges attempts, not calls. Reading methods pass
+// the gate alone; the handshake and ping pass freely.
 func Admit(opts *Options) mcp.Middleware { return newCore(opts).admit }
 
 // admission is the state that Admit keeps.
@@ -26,7 +28,7 @@ type admission struct {
 func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
-		if cl == nil || !cl.isTool() {
+		if cl == nil || isHandshake(method) || method == "ping" {
 			return next(ctx, method, req)
 		}
 		report, refused := c.enter(ctx, cl)
@@ -48,6 +50,9 @@ func (c *core) enter(ctx context.Context, cl *call) (report func(*attempt), refu
 	if refused = pass(ctx, gate.remaining(time.Now()), true, "the server asked all callers to wait"); refused != nil {
 		return nil, refused
 	}
+	if !cl.isTool() {
+		return func(a *attempt) { gate.hear(a, cl.tool) }, nil
+	}
 	onServer, wait, ok := c.serverBreaker(cl).allow()
 	if !ok {
 		return nil, breakerOpen(wait)
@@ -67,14 +72,21 @@ func (c *core) enter(ctx context.Context, cl *call) (report func(*attempt), refu
 		onServer(serverVerdict(a).err())
 		onTool(toolVerdict(a).err())
 		cl.breaker = tool.state()
-		if a.status() == 429 && a.hasRetry {
-			gate.close(time.Now(), a.retryIn, cl.tool.Retry.RetryAfterCap)
-		}
+		gate.hear(a, cl.tool)
 	}, nil
 }
 
+// gate is the gate that the call stands before. One that nobody shares is always
+// open.
 func (c *core) gate(cl *call) *gate {
-	return c.admission.gates.get(target{server: cl.server.name}, func() *gate { return &gate{} })
+	t := target{server: cl.server.name}
+	switch cl.tool.Gate {
+	case policy.GateOff:
+		return &gate{}
+	case policy.GateTool:
+		t.tool = cl.tool.Name
+	}
+	return c.admission.gates.get(t, func() *gate { return &gate{} })
 }
 
 func (c *core) serverBreaker(cl *call) *breaker {

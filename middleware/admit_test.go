@@ -62,6 +62,34 @@ func TestGateIsCapped(t *testing.T) {
 	})
 }
 
+func TestGateScope(t *testing.T) {
+	for scope, held := range map[policy.Gate]map[string]bool{
+		policy.GateServer: {"pay": true, "send_mail": true},
+		policy.GateTool:   {"pay": true, "send_mail": false},
+		policy.GateOff:    {"pay": false, "send_mail": false},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(n int, p posted) (*http.Response, error) {
+				if n == 1 {
+					return jsonAnswer(429, "", "Retry-After", "5"), nil
+				}
+				return p.answer()
+			}, never, policy.Rule{Settings: policy.Settings{Gate: scope}})
+			defer b.session.Close()
+			_, _, _ = b.call("pay", 0)
+			for tool, want := range held {
+				if _, rec, _ := b.call(tool, time.Second); (rec.Outcome == observe.RateLimited) != want {
+					t.Errorf("%s: %s is %s", scope, tool, rec.Outcome)
+				}
+			}
+			start := time.Now()
+			if _, err := b.session.ListTools(t.Context(), nil); err != nil || (time.Since(start) == 5*time.Second) != (scope == policy.GateServer) {
+				t.Errorf("%s: tools/list after %v: %v", scope, time.Since(start), err)
+			}
+		})
+	}
+}
+
 func TestBreakerOpensProbesAndCloses(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		broken := true

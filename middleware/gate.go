@@ -1,8 +1,11 @@
 package middleware
 
 import (
+	"net/http"
 	"sync"
 	"time"
+
+	"github.com/surecall/surecall/policy"
 )
 
 // gateCap bounds how long a gate is closed where the policy has no cap.
@@ -25,6 +28,13 @@ func (g *gate) close(now time.Time, wait, limit time.Duration) {
 	defer g.mu.Unlock()
 	if until := now.Add(min(wait, limit)); until.After(g.until) {
 		g.until = until
+	}
+}
+
+// hear closes the gate if the attempt was told to wait (RFC 6585, section 4).
+func (g *gate) hear(a *attempt, tool *policy.Tool) {
+	if a.status() == http.StatusTooManyRequests && a.hasRetry {
+		g.close(time.Now(), a.retryIn, tool.Retry.RetryAfterCap)
 	}
 }
 

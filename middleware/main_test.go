@@ -15,7 +15,6 @@ import (
 	"github.com/surecall/surecall/policy"
 )
 
-
 // rig is a wrapped client connected to a server that misbehaves.
 type rig struct {
 	t       *testing.T

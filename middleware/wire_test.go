@@ -106,7 +106,7 @@ func jsonAnswer(status int, body string, header ...string) *http.Response {
 
 // bench is a wrapped client over a fake wire.
 type bench struct {
-	t       *testing.T
+	t       testing.TB
 	wire    *fakeWire
 	session *mcp.ClientSession
 
@@ -116,7 +116,7 @@ type bench struct {
 
 // newBench connects a client over a fake wire. Rules come before those for the
 // built-in tools.
-func newBench(t *testing.T, call func(int, posted) (*http.Response, error), rules ...policy.Rule) *bench {
+func newBench(t testing.TB, call func(int, posted) (*http.Response, error), rules ...policy.Rule) *bench {
 	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "fake", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "pay"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {

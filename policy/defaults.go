@@ -28,6 +28,7 @@ func Defaults() Tool {
 			Call:    10 * time.Minute,
 		},
 		Breaker:   Breaker{Failures: 5, Open: 30 * time.Second},
+		Gate:      GateServer,
 		Surface:   SurfaceCaller,
 		MaxResult: 64 << 20,
 	}

@@ -33,6 +33,7 @@ const (
 	fieldRate
 	fieldBurst
 	fieldNoWait
+	fieldGate
 	fieldKeyHeader
 	fieldSurface
 	fieldStrict
@@ -75,6 +76,7 @@ var fields = [fieldCount]struct {
 	fieldRate:            {"limiter.rate", func(t *Tool, s *Settings) bool { return number(&t.Limiter.Rate, s.Limiter.Rate) }},
 	fieldBurst:           {"limiter.burst", func(t *Tool, s *Settings) bool { return number(&t.Limiter.Burst, s.Limiter.Burst) }},
 	fieldNoWait:          {"limiter.no_wait", func(t *Tool, s *Settings) bool { return flag(&t.Limiter.NoWait, s.Limiter.NoWait) }},
+	fieldGate:            {"gate", func(t *Tool, s *Settings) bool { return word(&t.Gate, s.Gate, GateServer) }},
 	fieldKeyHeader:       {"key.header", func(t *Tool, s *Settings) bool { return text(&t.Key.Header, s.Key.Header) }},
 	fieldSurface:         {"surface", func(t *Tool, s *Settings) bool { return word(&t.Surface, s.Surface, SurfaceCaller) }},
 	fieldStrict:          {"strict", func(t *Tool, s *Settings) bool { return flag(&t.Reading.Strict, s.Strict) }},

@@ -42,7 +42,9 @@ type Settings struct {
 	Limits  Limits
 	Breaker Breaker
 	Limiter Limiter
-	Key     Key
+	// Gate says whom a 429 with a wait holds back. Default [GateServer].
+	Gate Gate
+	Key  Key
 
 	// Surface says what the model sees of a failure. Default [SurfaceCaller].
 	Surface Surface
@@ -149,6 +151,24 @@ type Key struct {
 	// value is a structured-field string. It has an effect on keyed tools only.
 	Header string
 }
+
+// Gate says which calls wait when a server has answered 429 and named a wait.
+// Values other than the constants below are treated as [GateServer]. A gate is
+// closed for at most retry.retry_after_cap.
+type Gate string
+
+const (
+	// GateServer holds back every call to that server, whatever its session and
+	// credentials. It is the default.
+	GateServer Gate = "server"
+	// GateTool holds back calls of the same tool on that server.
+	GateTool Gate = "tool"
+	// GateOff holds back no other call; the call that was refused waits by itself.
+	GateOff Gate = "off"
+)
+
+// Valid reports whether g is one of the constants.
+func (g Gate) Valid() bool { return g == GateServer || g == GateTool || g == GateOff }
 
 // Surface says who sees protocol and transport failures. Values other than the
 // constants below are treated as [SurfaceCaller].

@@ -24,6 +24,7 @@ type Tool struct {
 	Limits  Limits  // zero is no limit
 	Breaker Breaker // zero is no breaker
 	Limiter EffectiveLimiter
+	Gate    Gate
 	Key     Key // empty unless the tool is keyed
 	Surface Surface
 	Reading observe.Reading

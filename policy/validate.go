@@ -108,6 +108,9 @@ func (c *check) settings(s *Settings) {
 	if s.Surface != "" && !s.Surface.Valid() {
 		c.report(fields[fieldSurface].name, strconv.Quote(string(s.Surface))+" is not one of caller, model")
 	}
+	if s.Gate != "" && !s.Gate.Valid() {
+		c.report(fields[fieldGate].name, strconv.Quote(string(s.Gate))+" is not one of server, tool, off")
+	}
 	for _, d := range s.Tolerate {
 		if !slices.Contains(observe.Deviations(), observe.Deviation(d)) {
 			c.report(fields[fieldTolerate].name, strconv.Quote(d)+" is not a deviation")

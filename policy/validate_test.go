@@ -57,6 +57,7 @@ func TestValidate(t *testing.T) {
 
 		{"every safety", settings(policy.Settings{Safety: policy.Idempotent}), nil},
 		{"unknown safety", settings(policy.Settings{Safety: "read-only"}), []string{"r: safety"}},
+		{"unknown gate", settings(policy.Settings{Gate: "all"}), []string{"r: gate"}},
 		{"unknown surface", settings(policy.Settings{Surface: "user"}), []string{"r: surface"}},
 		{"known deviation", settings(policy.Settings{Tolerate: []string{"id_form"}}), nil},
 		{"unknown deviation", settings(policy.Settings{Tolerate: []string{"id_form", "id form"}}), []string{"r: tolerate"}},

@@ -50,21 +50,7 @@ func tcpConn(c net.Conn) *net.TCPConn {
 // cutStreamHTTP2 resets the stream of the exchange. It does not return.
 func (x *exchange) cutStreamHTTP2(e Ending) {
 	if conn, ok := x.ctx.Value(framedKey{}).(*framedConn); ok {
-		if stream := conn.stream(x.body); stream != 0 {
-			conn.strike(stream, e)
-		}
+		conn.strike(x.body, e)
 	}
 	panic(http.ErrAbortHandler)
-}
-
-// strike prepares what the client is to see when the stream is reset.
-func (c *framedConn) strike(stream uint32, e Ending) {
-	switch e {
-	case EndProtocolError:
-		c.resetWith(stream, http2ProtocolError)
-	case EndRefusedStream:
-		c.resetWith(stream, http2RefusedStream)
-	case EndGoAway:
-		c.goAway(stream)
-	}
 }

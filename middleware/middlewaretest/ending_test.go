@@ -6,6 +6,7 @@ import (
 	"compress/gzip"
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"strings"
@@ -89,7 +90,8 @@ func TestHTTP2Neighbours(t *testing.T) {
 			if i%2 == 0 {
 				tool = "pay"
 			}
-			resp, err := post(t.Context(), s, callBody(tool, `"arguments":{"ms":20},`), false)
+			args := fmt.Sprintf(`"arguments":{"ms":20,"n":%d},`, i/10) // some the same, some not
+			resp, err := post(t.Context(), s, callBody(tool, args), false)
 			if err == nil {
 				_, err = io.ReadAll(resp.Body)
 				resp.Body.Close()

@@ -49,7 +49,8 @@ const (
 	// that it was not processed. On HTTP/1.1 it is as EndReset.
 	EndRefusedStream
 	// EndGoAway ends the HTTP/2 connection with a GOAWAY frame that says that the
-	// stream was not processed. On HTTP/1.1 it is as EndClose.
+	// stream was not processed. It would say so of later streams too: where there
+	// are any, it is as EndRefusedStream. On HTTP/1.1 it is as EndClose.
 	EndGoAway
 )
 

@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"os"
 	"strings"
 	"syscall"
 	"testing"
@@ -31,7 +32,7 @@ const (
 // How long a server has to send nothing to count as silent: not long where that
 // is what the test expects.
 const (
-	quiet    = 200 * time.Millisecond
+	quiet    = 100 * time.Millisecond
 	patience = 20 * time.Second
 )
 
@@ -66,14 +67,16 @@ func exchange(t *testing.T, s *middlewaretest.Server, wait time.Duration, method
 		t.Fatal(err)
 	}
 	defer c.Close()
+	before := s.Counts().Requests
 	fmt.Fprintf(c, "%s %s HTTP/1.1\r\nHost: %s\r\n%sContent-Length: %d\r\n\r\n%s", method, u.Path, u.Host, header, len(body), body)
-	return readAnswer(t, c, wait, method)
+	received := func() bool { return s.Counts().Requests > before }
+	return readAnswer(t, &deadlined{Conn: c, wait: wait, received: received}, method)
 }
 
-func readAnswer(t *testing.T, c net.Conn, wait time.Duration, method string) answer {
+func readAnswer(t *testing.T, c io.Reader, method string) answer {
 	t.Helper()
 	var raw bytes.Buffer
-	r := bufio.NewReader(io.TeeReader(&deadlined{c, wait}, &raw))
+	r := bufio.NewReader(io.TeeReader(c, &raw))
 	a := answer{}
 	resp, err := http.ReadResponse(r, &http.Request{Method: method})
 	for err == nil && resp.StatusCode/100 == 1 {
@@ -105,15 +108,24 @@ func ending(t *testing.T, err error) string {
 	return ""
 }
 
-// deadlined gives every read a time of its own.
+// deadlined gives every read a time of its own, which on a busy machine does not
+// begin before the server has received the request.
 type deadlined struct {
 	net.Conn
-	wait time.Duration
+	wait     time.Duration
+	received func() bool
+	waited   bool // since the request was received
 }
 
 func (d *deadlined) Read(p []byte) (int, error) {
-	_ = d.SetReadDeadline(time.Now().Add(d.wait))
-	return d.Conn.Read(p)
+	for {
+		_ = d.SetReadDeadline(time.Now().Add(d.wait))
+		n, err := d.Conn.Read(p)
+		if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) || d.waited {
+			return n, err
+		}
+		d.waited = d.received()
+	}
 }
 
 // legacySession begins a session and returns the header that carries it.

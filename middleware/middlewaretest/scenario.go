@@ -115,6 +115,9 @@ func readConfig(config json.RawMessage, defaults string, set *settings) error {
 			return fmt.Errorf("unknown member %q; known: %s", member, defaults)
 		}
 	}
+	if _, ok := given["statuses"]; ok {
+		set.Statuses = nil // json would merge the maps
+	}
 	return json.Unmarshal(config, set)
 }
 
