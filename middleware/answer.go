@@ -72,13 +72,14 @@ func (t *Transport) document(p *post, resp *http.Response) (*http.Response, erro
 // refusal turns a response outside 2xx into an error, except where the HTTP client
 // or the SDK has to see it.
 func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error) {
+	defer p.end()
 	if followed(p, resp) {
 		p.conclude(observe.Classify(observe.Answer{Status: resp.StatusCode}, nil))
-		p.update(func(s *observe.Post) { s.Followed = true })
-		resp.Body = &watchedBody{resp.Body, p}
+		drain(resp.Body)
+		// For the SDK, should the host's client not follow after all.
+		setBody(resp, rejection(p.envelope.id, "a redirect"))
 		return resp, nil
 	}
-	defer p.end()
 	body := readErrorBody(resp)
 	q := p.question()
 	q.Status, q.Header, q.Body = resp.StatusCode, resp.Header, body

@@ -13,7 +13,8 @@ import (
 // zero value mean the defaults. Options are copied when they are taken.
 type Options struct {
 	// Policy says what may be repeated. Nil: every tool is unsafe and nothing with
-	// a possible effect is repeated.
+	// a possible effect is repeated. Validate it first: what Policy.Validate would
+	// report is read in the cautious way. It must not be changed afterwards.
 	Policy *policy.Policy
 	// Server names servers that neither the host's context (observe.WithServer)
 	// nor a handshake over HTTP has named.

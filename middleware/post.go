@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"net/http"
@@ -46,6 +47,7 @@ func (p *post) conclude(v observe.Verdict) {
 	var code int64
 	if v.Error != nil {
 		code = v.Error.Code
+		v.Error.Data = bytes.Clone(v.Error.Data) // an error outlives the body
 	}
 	if d, ok := p.tool.Declares(v.Outcome, p.status, code, v.Error != nil); ok {
 		v.Delivery = d

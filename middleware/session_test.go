@@ -313,3 +313,40 @@ func TestProgressArrivesAtOnce(t *testing.T) {
 		}
 	})
 }
+
+// TestClosedSession: a call on a session that is closed is refused before sending,
+// at once, and frameworks see that they have to reconnect.
+func TestClosedSession(t *testing.T) {
+	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
+		r := newRig(t, so)
+		if err := r.session.Close(); err != nil {
+			t.Fatal(err)
+		}
+		_, rec, err := r.call("pay", time.Minute)
+		if rec.Outcome != observe.SessionLost || rec.Delivery != observe.NotSent || len(rec.Attempts) != 1 || !errors.Is(err, mcp.ErrConnectionClosed) {
+			t.Errorf("err %v, record %+v", err, rec)
+		}
+	})
+}
+
+// TestHostThatFollowsNothing: a host's client that hands redirects out keeps its
+// session too.
+func TestHostThatFollowsNothing(t *testing.T) {
+	server := middlewaretest.NewServer(nil)
+	defer server.Close()
+	hc := middleware.New(nil).HTTPClient(&http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }})
+	defer hc.CloseIdleConnections()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL(), HTTPClient: hc}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cs.Close()
+	server.Script("pay", middlewaretest.Redirect(307, false))
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"}); err == nil {
+		t.Error("a redirect passed for an answer")
+	}
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"}); err != nil {
+		t.Errorf("a call afterwards: %v", err)
+	}
+}

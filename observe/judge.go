@@ -6,6 +6,7 @@ import (
 	"errors"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
 // Return is what the SDK handed back for an attempt.
@@ -111,6 +112,9 @@ func judgeReturn(r Return) Judgement {
 	if r.CtxErr != nil {
 		o, reason := ctxOutcome(r.CtxErr)
 		return Judgement{Outcome: o, Delivery: unsent, Reason: reason}
+	}
+	if r.Wire && errors.Is(r.Err, mcp.ErrConnectionClosed) {
+		return Judgement{Outcome: SessionLost, Delivery: NotSent, Reason: "the session is closed"}
 	}
 	if e := serverError(r.Err); e != nil && !r.Wire {
 		j := Judgement{Outcome: JSONRPCError, Delivery: Answered, RPC: e, Reason: "the server answered with an error"}

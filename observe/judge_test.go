@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
+	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"pgregory.net/rapid"
 
 	"github.com/surecall/surecall/observe"
@@ -66,7 +67,8 @@ func TestJudge(t *testing.T) {
 		"stdio: does not decode": {nil, observe.Return{Err: fmt.Errorf("calling: %w", &json.UnmarshalTypeError{})}, "INVALID_TOOL_RESULT", "unknown"},
 		"stdio: deadline":        {nil, observe.Return{Err: failed, CtxErr: context.DeadlineExceeded}, "TIMEOUT", "unknown"},
 
-		"wire: session closed before sending": {nil, observe.Return{Err: failed, Wire: true}, "NETWORK_ERROR", "not_sent"},
+		"wire: session closed before sending": {nil, observe.Return{Err: fmt.Errorf("%w: calling", mcp.ErrConnectionClosed), Wire: true}, "SESSION_LOST", "not_sent"},
+		"wire: failed before sending":         {nil, observe.Return{Err: failed, Wire: true}, "NETWORK_ERROR", "not_sent"},
 		"wire: canceled before sending":       {nil, observe.Return{Err: failed, CtxErr: context.Canceled, Wire: true}, "CANCELED", "not_sent"},
 		"wire: a code is no answer":           {nil, observe.Return{Err: fmt.Errorf("calling: %w", &jsonrpc.Error{Code: -32005}), Wire: true}, "NETWORK_ERROR", "not_sent"},
 	} {

@@ -13,8 +13,6 @@ type Post struct {
 	ContentType string
 	// Location is the origin that a redirect names.
 	Location string
-	// Followed says that the HTTP client was left to follow the redirect.
-	Followed bool
 	// Verdict is what the POST came to; its Outcome is empty while that is open.
 	Verdict Verdict
 	// RetryAfter is the server's wait; HasRetryAfter says whether it gave one.
