@@ -173,11 +173,11 @@ func (g *streamGuard) ended(err error) {
 
 // incomplete ends the call because its stream did.
 func (g *streamGuard) incomplete(err error) {
-	how, cause := "ended", error(nil)
+	how, reason, cause := "ended", "the stream ended without a response", error(nil)
 	if !errors.Is(err, io.EOF) {
-		how, cause = "cut", err
+		how, reason, cause = "cut", "the stream was cut before the response", err
 	}
-	g.post.broken(observe.StreamIncomplete, "the stream "+how+" without a response", cause, false)
+	g.post.broken(observe.StreamIncomplete, reason, cause, false)
 	if g.post.watch.ctx.Err() != nil {
 		how = "canceled"
 		if g.post.request.Context().Err() == nil {

@@ -144,6 +144,9 @@ type Fault struct {
 	// Missing is the number of bytes that Content-Length announces and that are
 	// not sent.
 	Missing int
+	// Whole announces the length of the body as it is, although an Ending follows:
+	// the answer is complete, and the connection breaks after it.
+	Whole bool
 	// Chunked sends the body without Content-Length; event streams always are.
 	Chunked bool
 	// EarlyHints sends a 103 before the answer.

@@ -42,9 +42,11 @@ func connectionFaults() []Fault {
 		cut("silent-in-body", Fault{Body: half, Missing: 100, Ending: EndSilent, Needs: NeedsDeadline}).expect("TIMEOUT", "unknown"),
 	}
 	slow := cut("slow-body", Fault{Body: "%response%", Pace: 2 * time.Millisecond}).expect("TOOL_SUCCESS", "answered")
+	stale := cut("close-after-answer", Fault{Body: "%response%", Whole: true, Ending: EndClose, Needs: NeedsHTTP1}).
+		expect("TOOL_SUCCESS", "answered").rests("The next call may be written into a connection that is closed.")
 	whole := cut("cut-after-whole-json", Fault{Body: "%response%", Missing: 1, Ending: EndClose})
 	whole.Rests = "HTTP says that the body is not complete, whatever it looks like."
-	return append(append(all, slow, whole), http2Faults()...)
+	return append(append(all, slow, whole, stale), http2Faults()...)
 }
 
 // http2Faults are the ways of HTTP/2 to end a stream.

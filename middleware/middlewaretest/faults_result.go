@@ -1,6 +1,9 @@
 package middlewaretest
 
-import "time"
+import (
+	"net/http"
+	"time"
+)
 
 // CatalogueResultLimit is the limit of a result, in bytes, for which the faults
 // with [NeedsLimit] are made.
@@ -40,6 +43,8 @@ func resultFaults() []Fault {
 	endless := Fault{Name: "too-large-endless", Status: 200, Body: "%fill%", Size: 64 << 10, Repeat: time.Millisecond, Execute: Before}.
 		expect("RESULT_TOO_LARGE", "unknown")
 	endless.Needs = NeedsLimit
+	surprise := Fault{Name: "session-uncalled-for", Header: http.Header{"Mcp-Session-Id": {"surprise"}}, Execute: Before, Needs: NeedsStateless}.
+		expect("TOOL_SUCCESS", "answered").rests("2026-07-28 has no sessions.")
 	session := Fault{Name: "session-changed", ChangeSession: true, Execute: Before, Needs: NeedsSession}.expect("TOOL_SUCCESS", "answered")
 	return []Fault{
 		failed,
@@ -64,5 +69,6 @@ func resultFaults() []Fault {
 		large,
 		endless,
 		session,
+		surprise,
 	}
 }

@@ -72,6 +72,30 @@ func TestLedgerIsBounded(t *testing.T) {
 	}
 }
 
+func TestTools(t *testing.T) {
+	s := middlewaretest.NewServer(&middlewaretest.Options{Tools: []middlewaretest.Tool{{Name: "pay", Description: "another"}}})
+	defer s.Close()
+	list := func() string {
+		return string(send(t, s, "", `{"jsonrpc":"2.0","id":1,"method":"tools/list"}`).body)
+	}
+	if l := list(); !strings.Contains(l, `"description":"another"`) || strings.Contains(l, "Every execution pays.") {
+		t.Errorf("not replaced: %s", l)
+	}
+	s.RemoveTool("pay")
+	if l := list(); strings.Contains(l, "another") {
+		t.Errorf("still listed: %s", l)
+	}
+	if a := send(t, s, "", callBody("pay", "")); a.status != 200 || s.Effects("pay") != 1 {
+		t.Errorf("not callable: %s", a.raw)
+	}
+	for tool, want := range map[string]string{"big": strings.Repeat("x", 30), "read_weather": "Oslo: 21 C", "fail": "no luck"} {
+		a := send(t, s, "", callBody(tool, `"arguments":{"size":30,"city":"Oslo","message":"no luck"},`))
+		if !strings.Contains(string(a.body), want) {
+			t.Errorf("%s: %s", tool, a.body)
+		}
+	}
+}
+
 func TestCounts(t *testing.T) {
 	s := middlewaretest.NewServer(&middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true})
 	defer s.Close()

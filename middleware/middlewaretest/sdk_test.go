@@ -115,9 +115,6 @@ func talk(t *testing.T, s *middlewaretest.Server, o middlewaretest.Options) {
 	if n := s.Counts().Elicitations; n != 1 {
 		t.Errorf("%d elicitations", n)
 	}
-	if tools, err = cs.ListTools(ctx, nil); err != nil {
-		t.Fatal(err)
-	}
 	p := &mcp.CallToolParams{Name: "progress"}
 	p.SetProgressToken("p1")
 	if _, err := cs.CallTool(ctx, p); err != nil {

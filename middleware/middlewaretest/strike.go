@@ -89,7 +89,7 @@ func (x *exchange) emitAnswer(f *Fault) {
 	x.setHeaders(f)
 	stream := strings.HasPrefix(h.Get("Content-Type"), "text/event-stream")
 	switch {
-	case f.Missing > 0:
+	case f.Missing > 0 || f.Whole:
 		h.Set("Content-Length", strconv.Itoa(len(body)+f.Missing))
 	case !stream && !f.Chunked && f.Repeat == 0 && f.Ending == EndComplete && f.Status != http.StatusNoContent:
 		h.Set("Content-Length", strconv.Itoa(len(body)))
