@@ -95,7 +95,7 @@ func BenchmarkWrapped(b *testing.B) {
 	} {
 		b.Run(c.name, func(b *testing.B) {
 			url := readyServer(b, c.size, c.stream)
-			stack := middleware.New(&middleware.Options{OnRecord: func(*observe.Record) {}})
+			stack := middleware.New(&middleware.Options{OnRecord: func(context.Context, *observe.Record) {}})
 			bare, wrapped := benchSession(b, url, nil), benchSession(b, url, stack)
 			compare(b, func() { callMany(b, bare, c.parallel) }, func() { callMany(b, wrapped, c.parallel) }, c.parallel)
 		})

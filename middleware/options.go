@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"context"
 	"math/rand/v2"
 	"time"
 
@@ -21,9 +22,10 @@ type Options struct {
 	Server string
 	// Client is the client's label in records, such as "agent@1.4.0".
 	Client string
-	// OnRecord is called once for each tools/call, on the caller's goroutine before
-	// the call returns. It must not block. Nil: no records are made.
-	OnRecord func(*observe.Record)
+	// OnRecord is called once for each tools/call, with the call's context, on the
+	// caller's goroutine, before the call returns. It must not block. Nil: no records
+	// are made.
+	OnRecord func(context.Context, *observe.Record)
 	// NewKey makes idempotency keys. Default [idempotency.NewKey].
 	NewKey func() string
 	// Rand returns a number in [0,1) for the jitter. Default math/rand/v2.

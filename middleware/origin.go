@@ -2,10 +2,11 @@ package middleware
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/json"
 	"sync"
 	"time"
 
-	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/observe"
 )
 
@@ -26,8 +27,8 @@ type failedCalls struct {
 }
 
 type failedCall struct {
-	print idempotency.Fingerprint
-	key   string
+	print [sha256.Size]byte // of the arguments
+	key   string            // the host's own, or empty
 	at    time.Time
 }
 
@@ -44,7 +45,8 @@ func (f *failedCalls) has(c failedCall) bool {
 	defer f.mu.Unlock()
 	for i := range f.ring {
 		old := &f.ring[i]
-		if !old.at.IsZero() && c.at.Sub(old.at) <= originWindow && (old.print == c.print || old.key == c.key) {
+		equal := old.print == c.print || c.key != "" && old.key == c.key
+		if equal && !old.at.IsZero() && c.at.Sub(old.at) <= originWindow {
 			return true
 		}
 	}
@@ -53,29 +55,31 @@ func (f *failedCalls) has(c failedCall) bool {
 
 // repeatedByCaller reports whether the caller sends again a call that failed. It
 // costs a look-up unless calls of this tool have failed.
-func (c *core) repeatedByCaller(cl *call) bool {
+func (c *core) repeatedByCaller(ctx context.Context, cl *call) bool {
 	failed, ok := c.failed.find(target{cl.server.name, cl.tool.Name})
 	if !ok {
 		return false
 	}
-	fc, ok := cl.asFailed()
+	fc, ok := cl.asFailed(ctx)
 	return ok && failed.has(fc)
 }
 
 // remember keeps a call that ended without success.
-func (c *core) remember(cl *call) {
-	if fc, ok := cl.asFailed(); ok {
+func (c *core) remember(ctx context.Context, cl *call) {
+	if fc, ok := cl.asFailed(ctx); ok {
 		c.failed.get(target{cl.server.name, cl.tool.Name}, func() *failedCalls { return &failedCalls{} }).add(fc)
 	}
 }
 
-func (cl *call) asFailed() (failedCall, bool) {
+// asFailed is how a call is remembered. Only an observation rests on it, so that Go's
+// own JSON, which sorts the members of a map, is canonical enough.
+func (cl *call) asFailed(ctx context.Context) (failedCall, bool) {
 	params := cl.params()
 	if params == nil {
 		return failedCall{}, false
 	}
-	print, err := idempotency.FingerprintOf(cl.server.name, cl.tool.Name, params.Arguments)
-	return failedCall{print: print, key: cl.key, at: time.Now()}, err == nil
+	raw, err := json.Marshal(params.Arguments)
+	return failedCall{print: sha256.Sum256(raw), key: hostKey(ctx, params.Meta), at: time.Now()}, err == nil
 }
 
 // origin says who repeated the call: the host's own word first, then what was seen

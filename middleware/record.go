@@ -22,16 +22,20 @@ func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
 		if cl == nil || !cl.isTool() || c.opts.OnRecord == nil {
 			return next(ctx, method, req)
 		}
-		byCaller := c.repeatedByCaller(cl)
+		original := *cl
+		byCaller := c.repeatedByCaller(ctx, cl)
 		res, err := next(ctx, method, req)
 		a := cl.last(ctx, res, err)
 		if a.Outcome != observe.ToolSuccess {
-			c.remember(cl)
+			c.remember(ctx, &original)
 		}
 		r := c.record(cl)
+		if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil && a.Post == nil && tool.GetError() == nil {
+			r.IsError = new(tool.IsError) // without a wire, the result is all there is
+		}
 		r.Scenario = observe.ScenarioFrom(ctx)
 		r.RetryOrigin = cl.origin(ctx, byCaller)
-		c.opts.OnRecord(r)
+		c.opts.OnRecord(ctx, r)
 		return res, err
 	}
 }

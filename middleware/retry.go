@@ -24,7 +24,7 @@ func (c *core) retry(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		l := &loop{core: c, call: cl, next: next, budget: c.budget(cl)}
 		caller := ctx
-		if _, ok := ctx.Deadline(); !ok && cl.isTool() && cl.tool.Limits.Call > 0 {
+		if _, ok := ctx.Deadline(); !ok && cl.tool.Limits.Call > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, cl.tool.Limits.Call)
 			defer cancel()

@@ -127,8 +127,12 @@ func newBench(t testing.TB, call func(int, posted) (*http.Response, error), rule
 		call: call,
 	}}
 	stack := middleware.New(&middleware.Options{
-		Policy:   &policy.Policy{Rules: append(rules, classes()...)},
-		OnRecord: func(r *observe.Record) { b.mu.Lock(); b.records = append(b.records, r); b.mu.Unlock() },
+		Policy: &policy.Policy{Rules: append(rules, classes()...)},
+		OnRecord: func(_ context.Context, r *observe.Record) {
+			b.mu.Lock()
+			b.records = append(b.records, r)
+			b.mu.Unlock()
+		},
 	})
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	client.AddSendingMiddleware(stack.Middleware()...)

@@ -29,7 +29,7 @@ func (t *Tool) ruling(a *Attempt, s *State) ruling {
 	case observe.ToolSuccess:
 		return refuse("the tool succeeded")
 	case observe.InputRequired:
-		return refuse("not a failure: the call goes on with the next round")
+		return refuse("the server asks for input, which is not a failure")
 	case observe.ExtensionResult:
 		return refuse("not a failure: the result is an extension's")
 	case observe.ToolError:

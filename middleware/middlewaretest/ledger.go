@@ -133,8 +133,9 @@ func (s *Server) EffectsByKey(tool string) map[string]int {
 }
 
 // EffectsByArg returns how often tool has run, by the value of one argument:
-// the text of a string, other values as they were written, "" where the
-// argument is missing. It counts within the entries that the ledger keeps.
+// the text of a string, other values as they were written, "" where the argument
+// is missing or was too long to be kept. It counts within the entries that the
+// ledger keeps.
 func (s *Server) EffectsByArg(tool, arg string) map[string]int {
 	return s.EffectsBy(tool, func(e Entry) string { return argument(e.Arguments, arg) })
 }

@@ -49,7 +49,8 @@ type Call struct {
 	// else the argument idempotency_key.
 	Key string
 	// Progress sends a progress notification where the client asked for them;
-	// otherwise it does nothing. Never nil.
+	// otherwise it does nothing. Never nil. It must not be called after Run has
+	// returned.
 	Progress func(done, total int)
 }
 
