@@ -13,7 +13,7 @@ import (
 )
 
 // An Error reports a call that ended without a usable answer. It is the only
-// error type of this library; find it with errors.As, or with [FromError] where
+// error type of this library; find it with errors.As, or with [github.com/surecall/surecall/middleware.ErrorFrom] where
 // only the RoundTripper is in use.
 //
 // Its text and its Unwrap are deliberate. Agent frameworks run a call again

@@ -1,0 +1,54 @@
+# make test is everything that must hold. make fuzz and make bench take minutes more.
+
+GO        ?= go
+FUZZTIME  ?= 30s
+BENCHTIME ?= 1s
+
+# Every module of this repository; the one in tools/ holds no code, only the
+# versions of the tools below.
+modules := $(sort $(patsubst %/go.mod,%,$(shell find . -name go.mod -not -path '*/node_modules/*')))
+code    := $(filter-out ./tools,$(modules))
+
+tool := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
+
+# in-each runs a command in each of some modules and stops at the first failure.
+in-each = @for m in $(1); do echo "$$m: $(2)"; (cd "$$m" && $(2)) || exit 1; done
+
+.PHONY: test needs format tidy vet staticcheck unit fuzz bench
+
+test: needs format tidy vet staticcheck unit
+
+# Go modules bring everything else.
+needs:
+	@command -v $(GO) >/dev/null || { echo "missing: Go, in the version that go.mod names (https://go.dev/dl)"; exit 1; }
+	@$(GO) env GOVERSION GOOS GOARCH
+	@test "$$($(GO) env CGO_ENABLED)" = 1 || { echo "missing: a C compiler such as gcc, which the race detector needs; if there is one, CGO_ENABLED=1"; exit 1; }
+
+format:
+	@echo "gofmt -l ."; files=$$("$$($(GO) env GOROOT)/bin/gofmt" -l .); test -z "$$files" || { echo "not formatted: $$files"; exit 1; }
+
+tidy:
+	$(call in-each,$(modules),$(GO) mod tidy -diff)
+
+vet:
+	$(call in-each,$(code),$(GO) vet ./...)
+
+staticcheck:
+	$(call in-each,$(code),$(tool) staticcheck ./...)
+
+# Tests wait more than they compute, so more of them run at once than there are
+# cores. The seeds of the fuzz targets run with them, and the examples are built.
+unit:
+	$(call in-each,$(code),$(GO) build ./... && $(GO) test -race -shuffle=on -parallel 8 ./...)
+
+# Each fuzz target in turn, for FUZZTIME.
+fuzz:
+	@set -e; for p in $$($(GO) list ./...); do \
+	  for f in $$($(GO) test -list '^Fuzz' $$p | grep '^Fuzz' || true); do \
+	    echo "$$p $$f for $(FUZZTIME)"; \
+	    $(GO) test -run '^$$' -fuzz "^$$f\$$" -fuzztime $(FUZZTIME) $$p; \
+	  done; \
+	done
+
+bench:
+	$(call in-each,$(code),$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...)

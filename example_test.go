@@ -1,0 +1,178 @@
+package surecall_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"testing"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/middleware"
+	"github.com/surecall/surecall/middleware/middlewaretest"
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// The code of README.md and of docs/ stands here, or in the example of another
+// package, so that it compiles and runs.
+
+func newClient() *mcp.Client {
+	return mcp.NewClient(&mcp.Implementation{Name: "host", Version: "1"}, nil)
+}
+
+// Example wraps a client that a host already has.
+func Example() {
+	server := middlewaretest.NewServer(nil)
+	defer server.Close()
+	server.Script("get_balance", middlewaretest.Status(503))
+	ctx, client, endpoint := context.Background(), newClient(), server.URL()
+
+	rules := &policy.Policy{Rules: []policy.Rule{
+		{Tool: "get_*", Settings: policy.Settings{Safety: policy.ReadOnly}},
+	}}
+	stack := middleware.New(&middleware.Options{Policy: rules})
+	client.AddSendingMiddleware(stack.Middleware()...)
+	transport := &mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: stack.HTTPClient(nil)}
+
+	session, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "get_balance"})
+	fmt.Println(text(res), err, server.Posts("get_balance"))
+	// Output: get_balance done <nil> 2
+}
+
+func text(res *mcp.CallToolResult) string { return res.Content[0].(*mcp.TextContent).Text }
+
+// Example_error tells the ends of a call apart.
+func Example_error() {
+	server := middlewaretest.NewServer(nil)
+	defer server.Close()
+	server.Script("pay", middlewaretest.Status(503).Executed())
+	stack := middleware.New(nil)
+	client := newClient()
+	client.AddSendingMiddleware(stack.Middleware()...)
+	ctx := context.Background()
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: server.URL(), HTTPClient: stack.HTTPClient(nil)}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	args := map[string]any{"order": "7"}
+
+	res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: "pay", Arguments: args})
+	var failed *observe.Error
+	switch {
+	case errors.As(err, &failed) && failed.RepeatSafe:
+		fmt.Println("nothing is doubled by trying again, after", failed.RetryAfter)
+	case err != nil:
+		fmt.Println("look first whether it took effect")
+	case res.IsError:
+		fmt.Println("the tool says why it failed:", res.Content)
+	}
+
+	// Output: look first whether it took effect
+}
+
+// Example_record prints a record for each call.
+func Example_record() {
+	rules := &policy.Policy{}
+
+	stack := middleware.New(&middleware.Options{
+		Policy:   rules,
+		OnRecord: func(_ context.Context, r *observe.Record) { _ = json.NewEncoder(os.Stdout).Encode(r) },
+	})
+
+	fmt.Println(stack)
+	// Output: Record -> Surface -> Key -> Retry -> Admit -> Attempt -> SDK -> Transport
+}
+
+// Example_transport uses the transport without the client middlewares.
+func Example_transport() {
+	server := middlewaretest.NewServer(nil)
+	defer server.Close()
+	malformed, _ := middlewaretest.FaultNamed("body-malformed")
+	server.Script("pay", malformed)
+	ctx, client, endpoint := context.Background(), newClient(), server.URL()
+
+	guard := middleware.NewTransport(nil, nil)
+	transport := &mcp.StreamableClientTransport{Endpoint: endpoint, HTTPClient: &http.Client{Transport: guard}}
+
+	session, err := client.Connect(ctx, transport, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer guard.CloseIdleConnections()
+	defer session.Close()
+
+	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "pay"})
+	if failed, ok := middleware.ErrorFrom(err); ok {
+		fmt.Println(failed.Outcome, failed.Delivery)
+	}
+
+	_, err = session.CallTool(ctx, &mcp.CallToolParams{Name: "pay"})
+	fmt.Println("the session serves the next call:", err == nil)
+	// Output:
+	// MALFORMED_JSON unknown
+	// the session serves the next call: true
+}
+
+// serveStdio, in the environment of this test program, makes it an MCP server on
+// its standard input and output.
+const serveStdio = "SURECALL_TEST_SERVE_STDIO"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(serveStdio) != "" {
+		server := mcp.NewServer(&mcp.Implementation{Name: "stdio", Version: "1"}, nil)
+		mcp.AddTool(server, &mcp.Tool{Name: "fail"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			return nil, nil, errors.New("as asked")
+		})
+		mcp.AddTool(server, &mcp.Tool{Name: "die"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			os.Exit(1)
+			return nil, nil, nil
+		})
+		_ = server.Run(context.Background(), &mcp.StdioTransport{})
+		return
+	}
+	os.Exit(m.Run())
+}
+
+func TestStdio(t *testing.T) {
+	t.Setenv(serveStdio, "1")
+	var record *observe.Record
+	stack := middleware.New(&middleware.Options{OnRecord: func(_ context.Context, r *observe.Record) { record = r }})
+	ctx, client, program := t.Context(), newClient(), os.Args[0]
+
+	client.AddSendingMiddleware(stack.Middleware()...)
+	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: exec.Command(program)}, nil)
+
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer session.Close()
+	for _, tt := range []struct {
+		tool     string
+		outcome  observe.Outcome
+		delivery observe.Delivery
+	}{
+		{"fail", observe.ToolError, observe.Answered},
+		{"nothing", observe.JSONRPCError, observe.Answered},
+		{"die", observe.NetworkError, observe.Unknown},
+		{"fail", observe.NetworkError, observe.Unknown}, // the process is gone
+	} {
+		res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tt.tool})
+		if (err == nil) != (res != nil) || record.Outcome != tt.outcome || record.Delivery != tt.delivery {
+			t.Errorf("%s: %s, %s, %v; want %s, %s", tt.tool, record.Outcome, record.Delivery, err, tt.outcome, tt.delivery)
+		}
+	}
+}
