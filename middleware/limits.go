@@ -23,23 +23,25 @@ func (e *limitError) Error() string { return fmt.Sprintf("%s limit of %s", e.nam
 // (the SDK reads the body later, on another goroutine).
 type watch struct {
 	limits policy.Limits
+	alarm  *alarm
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 
 	mu      sync.Mutex
 	rank    int
-	running limitError // the limit of the phase
-	since   time.Time  // when the phase began, or was heard of
-	phase   *time.Timer
-	whole   *time.Timer
+	running limitError // the limit of the phase; none if after is 0
+	since   time.Time  // when the phase began, or bytes were heard
+	whole   time.Time  // when the POST as a whole is over time; zero is never
 	over    bool
+
+	due time.Time // guarded by alarm.mu
 }
 
-func (w *watch) start(ctx context.Context, l policy.Limits) {
-	w.limits = l
+func (w *watch) start(ctx context.Context, a *alarm, l policy.Limits) {
+	w.limits, w.alarm = l, a
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
 	if l.Attempt > 0 {
-		w.whole = time.AfterFunc(l.Attempt, func() { w.cancel(&limitError{"attempt", l.Attempt}) })
+		w.whole = time.Now().Add(l.Attempt)
 	}
 }
 
@@ -64,60 +66,67 @@ func (w *watch) enter(rank int, name string, limit time.Duration) {
 	if w.over || rank <= w.rank {
 		return
 	}
-	w.rank, w.running, w.since = rank, limitError{name, limit}, time.Now()
-	switch {
-	case limit <= 0 && w.phase != nil:
-		w.phase.Stop()
-	case limit <= 0:
-	case w.phase == nil:
-		w.phase = time.AfterFunc(limit, w.expire)
-	default:
-		w.phase.Reset(limit)
-	}
-}
-
-// expire ends the POST because the running phase has lasted too long. A timer that
-// fired just as its phase ended finds another one running, which has begun too
-// recently to be over.
-func (w *watch) expire() {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	limit := w.running
-	if !w.over && limit.after > 0 && time.Since(w.since) >= limit.after {
-		w.cancel(&limit)
-	}
+	w.rank, w.running, w.since = rank, limitError{name, max(limit, 0)}, time.Now()
+	w.set()
 }
 
 // heard says that bytes of the body came: the silence starts anew.
 func (w *watch) heard() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.rank == phaseSilence && w.phase != nil && !w.over && w.running.after > 0 {
-		w.since = time.Now()
-		w.phase.Reset(w.running.after)
+	if w.over || w.rank != phaseSilence || w.limits.Silence <= 0 {
+		return
 	}
+	w.running, w.since = limitError{"silence", w.limits.Silence}, time.Now()
+	w.set()
 }
 
 // hold suspends the silence limit until bytes are heard again.
 func (w *watch) hold() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.phase != nil {
-		w.phase.Stop()
+	if !w.over {
+		w.running = limitError{}
+		w.set()
 	}
 }
 
-// stop releases the timers and the context. It may be called more than once.
+// set tells the alarm of the earlier of the two deadlines. w.mu is held.
+func (w *watch) set() {
+	due := w.whole
+	if phase := w.since.Add(w.running.after); w.running.after > 0 && (due.IsZero() || phase.Before(due)) {
+		due = phase
+	}
+	w.alarm.set(w, due)
+}
+
+// expire ends the POST because a limit has run out.
+func (w *watch) expire() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		return
+	}
+	limit := w.running
+	if now := time.Now(); limit.after == 0 || now.Sub(w.since) < limit.after {
+		if w.whole.IsZero() || now.Before(w.whole) {
+			w.set() // it moved later just as the alarm went off
+			return
+		}
+		limit = limitError{"attempt", w.limits.Attempt}
+	}
+	w.cancel(&limit)
+}
+
+// stop releases the POST's context. It may be called more than once.
 func (w *watch) stop() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.over = true
-	for _, t := range []*time.Timer{w.phase, w.whole} {
-		if t != nil {
-			t.Stop()
-		}
+	if !w.over {
+		w.over = true
+		w.alarm.set(w, time.Time{})
+		w.cancel(nil)
 	}
-	w.cancel(nil)
 }
 
 // cause is the limit that ended the POST, or nil.

@@ -42,8 +42,9 @@ const (
 // status and headers and get another body. Everything else holds: the request is
 // not changed, its body is closed, and concurrent use is fine.
 type Transport struct {
-	base http.RoundTripper
-	core *core
+	base  http.RoundTripper
+	core  *core
+	alarm alarm // for the limits of all its POSTs
 }
 
 // NewTransport returns a Transport over base. A nil base is a transport like
@@ -143,7 +144,7 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 		tool:     ev.tool,
 		seen:     observe.Post{ID: e.id},
 	}
-	p.watch.start(req.Context(), ev.tool.Limits)
+	p.watch.start(req.Context(), &t.alarm, ev.tool.Limits)
 	p.proof.watch = &p.watch
 	ev.add(p)
 	return p

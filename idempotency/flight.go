@@ -1,0 +1,72 @@
+package idempotency
+
+import "sync"
+
+// A flight is a call of this process between Begin and Settle. Whoever makes the
+// same call meanwhile waits for it to land.
+type flight struct {
+	scope, id, key string
+	fingerprint    Fingerprint
+
+	landed chan struct{}
+	entry  Entry // as it was settled; set before landed is closed
+}
+
+// flights are those under way, by their names. Its lock is held for a look into a
+// map, never while a store or a server works.
+type flights struct {
+	mu     sync.Mutex
+	byName map[name]*flight
+	lost   map[name]bool // IDs of calls that ended but could not be settled
+}
+
+func newFlights() *flights {
+	return &flights{byName: map[name]*flight{}, lost: map[name]bool{}}
+}
+
+// take registers a flight for a call, or returns the one that has its name.
+func (f *flights) take(r *request) (fl *flight, mine bool) {
+	id, key := name{r.scope, r.id}, name{r.scope, r.key}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if other := f.byName[id]; other != nil {
+		return other, false
+	}
+	if other := f.byName[key]; other != nil {
+		return other, false
+	}
+	fl = &flight{scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint, landed: make(chan struct{})}
+	f.byName[id] = fl
+	if key != id {
+		f.byName[key] = fl
+	}
+	return fl, true
+}
+
+// land ends a flight: with what was settled, or with an empty entry where nothing
+// was sent.
+func (f *flights) land(fl *flight, settled Entry, lost bool) {
+	f.mu.Lock()
+	delete(f.byName, name{fl.scope, fl.id})
+	delete(f.byName, name{fl.scope, fl.key})
+	if lost {
+		f.lost[name{settled.Scope, settled.ID}] = true
+	}
+	f.mu.Unlock()
+	fl.entry = settled
+	close(fl.landed)
+}
+
+// isLost reports whether the latest try of a call ended without being settled.
+func (f *flights) isLost(e *Entry) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost[name{e.Scope, e.ID}]
+}
+
+// found says that a lost call has been written again.
+func (f *flights) found(e *Entry) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.lost, name{e.Scope, e.ID})
+}

@@ -1,0 +1,261 @@
+package idempotency
+
+import (
+	"container/list"
+	"context"
+	"sync"
+	"time"
+)
+
+// Memory is a [Store] in memory, bounded in entries and in bytes. What it holds
+// dies with the process: use it where no intent outlives that.
+//
+// When bytes run out it drops the answers that were written longest ago, then
+// failed entries; when entries run out, failed ones. After that it is full, and
+// stays so until entries expire: see [ErrFull].
+type Memory struct {
+	opts MemoryOptions
+
+	mu      sync.Mutex
+	names   map[name]*item
+	equal   map[equal][]*item // the unresolved ones
+	written *list.List        // all items, the oldest write first
+	answers *list.List        // those with an answer, likewise
+	bytes   int
+	failed  int
+	expiry  time.Time // no item expires before it
+}
+
+// MemoryOptions bound a [Memory]. The zero value means the defaults.
+type MemoryOptions struct {
+	// MaxEntries is the most entries held; 0 means 100,000.
+	MaxEntries int
+	// MaxBytes bounds the bytes of names and answers held, with an allowance of 512
+	// for each entry; 0 means 128 MiB.
+	MaxBytes int
+}
+
+// A name is an ID or a Key.
+type name struct{ scope, name string }
+
+type equal struct {
+	scope       string
+	fingerprint Fingerprint
+}
+
+type item struct {
+	Entry
+	place   int // in Memory.equal
+	written *list.Element
+	answers *list.Element // nil without an answer
+}
+
+// NewMemory returns an empty store; opts may be nil.
+func NewMemory(opts *MemoryOptions) *Memory {
+	m := &Memory{
+		names:   map[name]*item{},
+		equal:   map[equal][]*item{},
+		written: list.New(),
+		answers: list.New(),
+	}
+	if opts != nil {
+		m.opts = *opts
+	}
+	if m.opts.MaxEntries <= 0 {
+		m.opts.MaxEntries = 100_000
+	}
+	if m.opts.MaxBytes <= 0 {
+		m.opts.MaxBytes = 128 << 20
+	}
+	return m
+}
+
+// Find implements [Store].
+func (m *Memory) Find(_ context.Context, q Query, now time.Time) ([]Entry, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	var found []Entry
+	byID := m.lookup(q.Scope, q.ID, now)
+	if byID != nil {
+		found = append(found, byID.Entry)
+	}
+	byKey := m.lookup(q.Scope, q.Key, now)
+	if byKey != nil && byKey != byID {
+		found = append(found, byKey.Entry)
+	}
+	for _, it := range m.equal[equal{q.Scope, q.Fingerprint}] {
+		if it != byID && it != byKey && it.Expires.After(now) {
+			found = append(found, it.Entry)
+		}
+	}
+	return found, nil
+}
+
+// Put implements [Store].
+func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.expire(now)
+	old, byKey := m.lookup(e.Scope, e.ID, now), m.lookup(e.Scope, e.Key, now)
+	if revision(old) != e.Revision || byKey != nil && byKey != old {
+		return ErrConflict
+	}
+	if !e.Expires.After(now) {
+		m.remove(old)
+		return nil
+	}
+	if !m.makeRoom(&e, old, now) {
+		return ErrFull
+	}
+	m.remove(old)
+	e.Revision++
+	m.insert(e)
+	return nil
+}
+
+func revision(it *item) uint64 {
+	if it == nil {
+		return 0
+	}
+	return it.Revision
+}
+
+// lookup returns the item with a name, or nil.
+func (m *Memory) lookup(scope, id string, now time.Time) *item {
+	it := m.names[name{scope, id}]
+	if it != nil && !it.Expires.After(now) {
+		m.remove(it)
+		return nil
+	}
+	return it
+}
+
+// expire removes what has expired among the oldest writes. Where every entry has
+// the same retention, that is all that has expired.
+func (m *Memory) expire(now time.Time) {
+	for front := m.written.Front(); front != nil && !front.Value.(*item).Expires.After(now); front = m.written.Front() {
+		m.remove(front.Value.(*item))
+	}
+}
+
+// makeRoom drops what may be dropped until e fits in the place of old, and e's own
+// answer if that alone is too large.
+func (m *Memory) makeRoom(e *Entry, old *item, now time.Time) bool {
+	if size(e) > m.opts.MaxBytes {
+		e.Answer = nil
+	}
+	count, bytes := 1, size(e)
+	if old != nil {
+		count, bytes = 0, bytes-size(&old.Entry)
+	}
+	for m.bytes+bytes > m.opts.MaxBytes && m.dropAnswer(old) {
+	}
+	for m.written.Len()+count > m.opts.MaxEntries || m.bytes+bytes > m.opts.MaxBytes {
+		if !m.evict(old, now) {
+			return false
+		}
+	}
+	return true
+}
+
+// dropAnswer forgets the oldest answer but that of keep, whose size is reckoned
+// with already.
+func (m *Memory) dropAnswer(keep *item) bool {
+	oldest := m.answers.Front()
+	if oldest != nil && oldest.Value.(*item) == keep {
+		oldest = oldest.Next()
+	}
+	if oldest == nil {
+		return false
+	}
+	it := oldest.Value.(*item)
+	m.bytes -= len(it.Answer)
+	it.Answer, it.answers = nil, nil
+	m.answers.Remove(oldest)
+	return true
+}
+
+// evict removes the oldest item that has failed or expired, but not keep.
+func (m *Memory) evict(keep *item, now time.Time) bool {
+	if m.failed == 0 && now.Before(m.expiry) {
+		return false
+	}
+	var earliest time.Time
+	for el := m.written.Front(); el != nil; el = el.Next() {
+		it := el.Value.(*item)
+		if it != keep && (it.State == Failed || !it.Expires.After(now)) {
+			m.remove(it)
+			return true
+		}
+		if earliest.IsZero() || it.Expires.Before(earliest) {
+			earliest = it.Expires
+		}
+	}
+	m.expiry = earliest
+	return false
+}
+
+func (m *Memory) insert(e Entry) {
+	it := &item{Entry: e}
+	m.names[name{e.Scope, e.ID}] = it
+	if e.Key != e.ID {
+		m.names[name{e.Scope, e.Key}] = it
+	}
+	if e.Unresolved() {
+		at := equal{e.Scope, e.Fingerprint}
+		it.place = len(m.equal[at])
+		m.equal[at] = append(m.equal[at], it)
+	}
+	it.written = m.written.PushBack(it)
+	if len(e.Answer) > 0 {
+		it.answers = m.answers.PushBack(it)
+	}
+	if e.State == Failed {
+		m.failed++
+	}
+	m.bytes += size(&e)
+	if e.Expires.Before(m.expiry) {
+		m.expiry = e.Expires
+	}
+}
+
+// remove forgets an item; nil is none.
+func (m *Memory) remove(it *item) {
+	if it == nil {
+		return
+	}
+	delete(m.names, name{it.Scope, it.ID})
+	delete(m.names, name{it.Scope, it.Key})
+	if it.Unresolved() {
+		m.removeEqual(it)
+	}
+	m.written.Remove(it.written)
+	if it.answers != nil {
+		m.answers.Remove(it.answers)
+	}
+	if it.State == Failed {
+		m.failed--
+	}
+	m.bytes -= size(&it.Entry)
+}
+
+// removeEqual puts the last of the equal items into the place of the one removed.
+func (m *Memory) removeEqual(it *item) {
+	at := equal{it.Scope, it.Fingerprint}
+	items := m.equal[at]
+	last := len(items) - 1
+	if last == 0 {
+		delete(m.equal, at)
+		return
+	}
+	items[it.place] = items[last]
+	items[it.place].place = it.place
+	items[last] = nil
+	m.equal[at] = items[:last]
+}
+
+// size is what an entry counts for in MaxBytes.
+func size(e *Entry) int {
+	const allowance = 512
+	return allowance + len(e.Scope) + len(e.ID) + len(e.Key) + len(e.Server) + len(e.Tool) + len(e.Owner) + len(e.Answer)
+}

@@ -1,0 +1,51 @@
+package idempotency
+
+import "context"
+
+// Resolve says what became of the earlier call that stands in the way of c: the
+// same call, or the equal ones that the guard holds against it, none of them under
+// way. Use it where somebody has found out, for example by asking the server: a
+// [Failed] call may be sent again, a [Completed] one has s.Answer. It reports
+// whether there was such a call.
+//
+// Resolving an equal call as completed does not complete c, which is an intent of
+// its own.
+func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error) {
+	r := newRequest(l.domain, c)
+	r.now = l.opts.Now()
+	found, err := l.store.Find(ctx, Query{Scope: r.scope, ID: r.id, Key: r.key, Fingerprint: r.Fingerprint}, r.now)
+	if err != nil {
+		return false, r.storeFailed(err)
+	}
+	s.Verified = true
+	resolved := false
+	for _, e := range l.inTheWay(r, found) {
+		e.settle(s, r.now, l.opts.Retention)
+		if len(e.Answer) > l.opts.MaxAnswer {
+			e.Answer = nil
+		}
+		if err := l.store.Put(ctx, e, r.now); err != nil {
+			return resolved, r.storeFailed(err)
+		}
+		l.flights.found(&e)
+		resolved = true
+	}
+	return resolved, nil
+}
+
+// inTheWay are the calls that keep r from being sent and are not under way.
+func (l *Ledger) inTheWay(r *request, found []Entry) []Entry {
+	if own := r.own(found); own != nil {
+		if own.Unresolved() && !r.differs(own.Fingerprint, own.Key) && !l.guard.underWay(own) {
+			return []Entry{*own}
+		}
+		return nil
+	}
+	var all []Entry
+	for i := range found {
+		if _, blocks := l.guard.end(r, &found[i]); blocks && !l.guard.underWay(&found[i]) {
+			all = append(all, found[i])
+		}
+	}
+	return all
+}
