@@ -37,7 +37,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	ev := newEvidence(cl.method, cl.tool)
 	ev.header = cl.headers()
 	started := time.Now()
-	res, err := next(withEvidence(ctx, ev), cl.method, cl.request)
+	res, err := cl.invoke(withEvidence(ctx, ev), next)
 	if err != nil && ctx.Err() != nil {
 		ev.settle(settleTime)
 	}
@@ -54,6 +54,39 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 		return nil, cl.failure(ctx)
 	}
 	return res, nil
+}
+
+// invoke calls next, and comes back when the context ends even if next does not:
+// without HTTP the SDK's write blocks for as long as a child process does not read
+// its input (go-sdk v1.8.0). What goes on behind our back may still reach the
+// server, so that such an attempt is in the dark.
+func (cl *call) invoke(ctx context.Context, next mcp.MethodHandler) (mcp.Result, error) {
+	if cl.server.wire {
+		return next(ctx, cl.method, cl.request)
+	}
+	type outcome struct {
+		res mcp.Result
+		err error
+	}
+	done := make(chan outcome, 1)
+	method, req := cl.method, cl.request
+	go func() {
+		res, err := next(ctx, method, req)
+		done <- outcome{res, err}
+	}()
+	select {
+	case o := <-done:
+		return o.res, o.err
+	case <-ctx.Done():
+	}
+	timer := time.NewTimer(settleTime)
+	defer timer.Stop()
+	select {
+	case o := <-done:
+		return o.res, o.err
+	case <-timer.C:
+		return nil, ctx.Err()
+	}
 }
 
 // wire is what an attempt left behind below the SDK.

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"go.uber.org/goleak"
 
@@ -131,6 +132,53 @@ func TestStdio(t *testing.T) {
 	_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "fail"})
 	if rec := record(); rec.Outcome != observe.NetworkError || err == nil {
 		t.Errorf("a call afterwards: err %v, record %+v", err, rec)
+	}
+}
+
+// stuck is a child process that does not read its input after the handshake.
+type stuck struct {
+	mcp.Transport
+	release chan struct{}
+}
+
+type stuckConn struct {
+	mcp.Connection
+	release chan struct{}
+}
+
+func (s stuck) Connect(ctx context.Context) (mcp.Connection, error) {
+	conn, err := s.Transport.Connect(ctx)
+	return stuckConn{conn, s.release}, err
+}
+
+func (c stuckConn) Write(ctx context.Context, msg jsonrpc.Message) error {
+	if r, ok := msg.(*jsonrpc.Request); ok && r.Method == "tools/call" {
+		<-c.release
+	}
+	return c.Connection.Write(ctx, msg)
+}
+
+// TestStuckPeer: a write that blocks does not hold the call beyond its deadline.
+func TestStuckPeer(t *testing.T) {
+	here, there := mcp.NewInMemoryTransports()
+	ss, err := plainServer().Connect(t.Context(), there, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer ss.Close()
+	release := make(chan struct{})
+	cs, record := connectPlain(t, stuck{here, release})
+	defer cs.Close()
+	defer close(release)
+	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
+	defer cancel()
+	late := lateness(50 * time.Millisecond)
+	_, err = cs.CallTool(ctx, &mcp.CallToolParams{Name: "fail"})
+	if rec := record(); rec.Outcome != observe.Timeout || rec.Delivery != observe.Unknown || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("err %v, record %+v", err, rec)
+	}
+	if over := late(); over > 150*time.Millisecond {
+		t.Errorf("returned %v after its deadline", over)
 	}
 }
 
