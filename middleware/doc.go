@@ -21,6 +21,12 @@
 //	      Transport   per POST: evidence, session guard, limits; repeats nothing
 //	        base transport
 //
+// A POST on its way through the Transport, file by file: request (what is it),
+// transport (send a clone, with trace hooks from sent and conn, and limits by
+// alarm), then answer (a JSON document, or a refusal), stream and resume (events),
+// or notify (nobody waits); synthetic makes the errors that take the place of an
+// answer. What it saw is a post, kept in the evidence of its attempt.
+//
 // What each layer can know, and when:
 //
 //   - The Transport sees status, headers, bytes and connections, one POST at a
