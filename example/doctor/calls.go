@@ -96,7 +96,6 @@ func (d *doctor) call(ctx context.Context, r request) finding {
 	}
 	ctx, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
-	defer d.watch(ctx)()
 	var record *observe.Record
 	res, err := d.session.CallTool(context.WithValue(ctx, recordKey{}, &record), r.params())
 	return finding{r, record, res, err}

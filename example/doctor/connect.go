@@ -67,7 +67,7 @@ func (d *doctor) connect(ctx context.Context) error {
 func (d *doctor) transport() mcp.Transport {
 	if d.endpoint == nil {
 		p := newProcess(d.command, d.stderr)
-		d.watch = p.watch
+		d.closing = p.closing
 		return p
 	}
 	client := d.stack.HTTPClient(nil)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"io"
 	"os/exec"
 	"time"
@@ -13,20 +12,17 @@ const (
 	// patience is how long a started server may take to end by itself, and again
 	// once it has been asked to with SIGTERM. Then it is killed.
 	patience = 2 * time.Second
-	// grace is how long a call may go on after its time is over.
+	// grace is what the session's end may take beyond that.
 	grace = 250 * time.Millisecond
 )
 
 // A process is a server that we start and talk to over its pipes. It ends with the
 // session.
 //
-// A server that does not read blocks the SDK's write for ever, whatever the
-// context of the call says (go-sdk v1.8.0). Nobody can take half a message back, so
-// the server is then ended, and the session with it.
-type process struct {
-	mcp.CommandTransport
-	conn mcp.Connection
-}
+// A server that does not read blocks the SDK's write, and with it the end of the
+// session, for ever (go-sdk v1.8.0). Nobody can take half a message back, so the
+// server is then killed.
+type process struct{ mcp.CommandTransport }
 
 func newProcess(command []string, stderr io.Writer) *process {
 	cmd := exec.Command(command[0], command[1:]...)
@@ -36,27 +32,9 @@ func newProcess(command []string, stderr io.Writer) *process {
 	return &process{CommandTransport: mcp.CommandTransport{Command: cmd, TerminateDuration: patience}}
 }
 
-// Connect starts the server.
-func (p *process) Connect(ctx context.Context) (conn mcp.Connection, err error) {
-	p.conn, err = p.CommandTransport.Connect(ctx)
-	return p.conn, err
-}
-
-// watch ends the server if the call goes on after its context has ended. The caller
-// says with stop that the call is over.
-func (p *process) watch(ctx context.Context) (stop func()) {
-	over := make(chan struct{})
-	unhook := context.AfterFunc(ctx, func() {
-		select {
-		case <-over:
-		case <-time.After(grace):
-			// Killed first: Close waits for the server to end.
-			_ = p.Command.Process.Kill()
-			_ = p.conn.Close()
-		}
-	})
-	return func() {
-		unhook()
-		close(over)
-	}
+// closing gives the session's end the time that a server may take, and then kills
+// the server. The caller says with done that the end has come.
+func (p *process) closing() (done func()) {
+	timer := time.AfterFunc(2*patience+grace, func() { _ = p.Command.Process.Kill() })
+	return func() { timer.Stop() }
 }
