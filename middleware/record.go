@@ -113,6 +113,9 @@ func tellAnswer(r *observe.Record, a *attempt) {
 	}
 	v := &a.Post.Verdict
 	r.JSONRPC.ID = json.RawMessage(a.Post.ID)
+	if v.ID != "" && !v.EchoedID {
+		r.JSONRPC.AnswerID = observe.Redact(v.ID, recordText)
+	}
 	r.SSE = a.Post.Stream
 	r.Excerpt = a.Post.Excerpt
 	r.IsError = v.IsError

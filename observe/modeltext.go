@@ -68,12 +68,16 @@ func (e *Error) effect() string {
 	case NotSent:
 		return "The request was not sent, so nothing has happened."
 	case Refused:
+		if e.Outcome == SessionLost && !e.RepeatSafe {
+			return "The server refused it, most likely without running the tool."
+		}
 		return "The server refused it without running the tool."
-	case Answered:
-		return ""
 	}
-	if e.Safety == "read_only" {
+	switch {
+	case e.Safety == "read_only":
 		return "The tool only reads, so nothing has changed."
+	case e.Delivery == Answered:
+		return "The tool may have taken effect before that."
 	}
 	return "It is not known whether it took effect: it may have."
 }
