@@ -11,11 +11,19 @@ import (
 // message is quoted, redacted and trimmed; the text of an HTTP body, an address,
 // a header or an error of the network never is.
 func (e *Error) ModelText() string {
-	parts := []string{fmt.Sprintf("The call of the tool %q did not complete: %s.", e.Tool, e.happened())}
+	parts := []string{fmt.Sprintf("%s did not complete: %s.", e.subject(), e.happened())}
 	if effect := e.effect(); effect != "" {
 		parts = append(parts, effect)
 	}
 	return strings.Join(append(parts, e.next()), " ")
+}
+
+// subject names the call. The transport alone does not always know the tool.
+func (e *Error) subject() string {
+	if e.Tool == "" {
+		return "The call"
+	}
+	return fmt.Sprintf("The call of the tool %q", e.Tool)
 }
 
 // happened says what was seen, for a reader who knows nothing of the layers.
