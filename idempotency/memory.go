@@ -96,8 +96,8 @@ func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expire(now)
-	old, byKey := m.lookup(e.Scope, e.ID, now), m.lookup(e.Scope, e.Key, now)
-	if revision(old) != e.Revision || byKey != nil && byKey != old {
+	old := m.lookup(e.Scope, e.ID, now)
+	if m.lookup(e.Scope, e.Key, now) != old || !follows(&e, old) {
 		return ErrConflict
 	}
 	if !e.Expires.After(now) {
@@ -107,17 +107,17 @@ func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
 	if !m.makeRoom(&e, old, now) {
 		return ErrFull
 	}
-	m.remove(old)
 	e.Revision++
-	m.insert(e)
+	m.write(old, e)
 	return nil
 }
 
-func revision(it *item) uint64 {
-	if it == nil {
-		return 0
+// follows reports whether e is the next revision of what is stored.
+func follows(e *Entry, stored *item) bool {
+	if stored == nil {
+		return e.Revision == 0
 	}
-	return it.Revision
+	return e.Revision == stored.Revision && e.ID == stored.ID && e.Key == stored.Key
 }
 
 // lookup returns the item with a name, or nil.
@@ -138,24 +138,30 @@ func (m *Memory) expire(now time.Time) {
 	}
 }
 
-// makeRoom drops what may be dropped until e fits in the place of old, and e's own
-// answer if that alone is too large.
+// makeRoom drops what may be dropped until e fits in the place of old, which may be
+// nil: answers, then entries, and at last e's own answer.
 func (m *Memory) makeRoom(e *Entry, old *item, now time.Time) bool {
 	if size(e) > m.opts.MaxBytes {
 		e.Answer = nil
 	}
-	count, bytes := 1, size(e)
-	if old != nil {
-		count, bytes = 0, bytes-size(&old.Entry)
+	for m.excess(e, old) > 0 && m.dropAnswer(old) {
 	}
-	for m.bytes+bytes > m.opts.MaxBytes && m.dropAnswer(old) {
-	}
-	for m.written.Len()+count > m.opts.MaxEntries || m.bytes+bytes > m.opts.MaxBytes {
+	for m.excess(e, old) > 0 || old == nil && m.written.Len() >= m.opts.MaxEntries {
 		if !m.evict(old, now) {
-			return false
+			e.Answer = nil
+			return m.excess(e, old) <= 0 && (old != nil || m.written.Len() < m.opts.MaxEntries)
 		}
 	}
 	return true
+}
+
+// excess is by how many bytes e in the place of old would be too much.
+func (m *Memory) excess(e *Entry, old *item) int {
+	bytes := m.bytes + size(e) - m.opts.MaxBytes
+	if old != nil {
+		bytes -= size(&old.Entry)
+	}
+	return bytes
 }
 
 // dropAnswer forgets the oldest answer but that of keep, whose size is reckoned
@@ -195,28 +201,20 @@ func (m *Memory) evict(keep *item, now time.Time) bool {
 	return false
 }
 
-func (m *Memory) insert(e Entry) {
-	it := &item{Entry: e}
-	m.names[name{e.Scope, e.ID}] = it
-	if e.Key != e.ID {
+// write stores e in a new item, or in old.
+func (m *Memory) write(old *item, e Entry) {
+	it := old
+	if it == nil {
+		it = &item{}
+		it.written = m.written.PushBack(it)
+		m.names[name{e.Scope, e.ID}] = it
 		m.names[name{e.Scope, e.Key}] = it
+	} else {
+		m.untrack(it)
+		m.written.MoveToBack(it.written)
 	}
-	if e.Unresolved() {
-		at := equal{e.Scope, e.Fingerprint}
-		it.place = len(m.equal[at])
-		m.equal[at] = append(m.equal[at], it)
-	}
-	it.written = m.written.PushBack(it)
-	if len(e.Answer) > 0 {
-		it.answers = m.answers.PushBack(it)
-	}
-	if e.State == Failed {
-		m.failed++
-	}
-	m.bytes += size(&e)
-	if e.Expires.Before(m.expiry) {
-		m.expiry = e.Expires
-	}
+	it.Entry = e
+	m.track(it)
 }
 
 // remove forgets an item; nil is none.
@@ -224,14 +222,38 @@ func (m *Memory) remove(it *item) {
 	if it == nil {
 		return
 	}
+	m.untrack(it)
+	m.written.Remove(it.written)
 	delete(m.names, name{it.Scope, it.ID})
 	delete(m.names, name{it.Scope, it.Key})
+}
+
+// track enters an item wherever its state makes it be looked for.
+func (m *Memory) track(it *item) {
+	if it.Unresolved() {
+		at := equal{it.Scope, it.Fingerprint}
+		it.place = len(m.equal[at])
+		m.equal[at] = append(m.equal[at], it)
+	}
+	if len(it.Answer) > 0 {
+		it.answers = m.answers.PushBack(it)
+	}
+	if it.State == Failed {
+		m.failed++
+	}
+	m.bytes += size(&it.Entry)
+	if it.Expires.Before(m.expiry) {
+		m.expiry = it.Expires
+	}
+}
+
+func (m *Memory) untrack(it *item) {
 	if it.Unresolved() {
 		m.removeEqual(it)
 	}
-	m.written.Remove(it.written)
 	if it.answers != nil {
 		m.answers.Remove(it.answers)
+		it.answers = nil
 	}
 	if it.State == Failed {
 		m.failed--
