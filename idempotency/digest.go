@@ -27,5 +27,6 @@ const textLength = 26
 // text is a digest in the alphabet of crypto/rand.Text (A-Z, 2-7), which needs no
 // escaping in JSON, in an HTTP header or in a URL.
 func text(sum [sha256.Size]byte) string {
-	return base32.StdEncoding.EncodeToString(sum[:])[:textLength]
+	const bytes = (textLength*5 + 7) / 8
+	return base32.StdEncoding.EncodeToString(sum[:bytes])[:textLength]
 }

@@ -1,12 +1,16 @@
 package idempotency
 
-import "sync"
+import (
+	"sync"
+	"time"
+)
 
 // A flight is a call of this process between Begin and Settle. Whoever makes the
 // same call meanwhile waits for it to land.
 type flight struct {
 	scope, id, key string
 	fingerprint    Fingerprint
+	began          time.Time
 
 	landed chan struct{}
 	entry  Entry // as it was settled; set before landed is closed
@@ -35,7 +39,10 @@ func (f *flights) take(r *request) (fl *flight, mine bool) {
 	if other := f.byName[key]; other != nil {
 		return other, false
 	}
-	fl = &flight{scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint, landed: make(chan struct{})}
+	fl = &flight{
+		scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint,
+		began: r.now, landed: make(chan struct{}),
+	}
 	f.byName[id] = fl
 	if key != id {
 		f.byName[key] = fl

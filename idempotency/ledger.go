@@ -72,13 +72,15 @@ func newLedger(store Store, opts *LedgerOptions, domain string) *Ledger {
 // this process, until ctx ends.
 func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
 	r := newRequest(l.domain, c)
-	for {
+	for looks := 0; looks < maxLooks; looks++ {
+		r.now = l.opts.Now()
 		fl, mine := l.flights.take(r)
 		if !mine {
 			t, err := l.wait(ctx, r, fl)
 			if t != nil || err != nil {
 				return t, err
 			}
+			looks = 0
 			continue
 		}
 		t, err := l.open(ctx, r)
@@ -91,19 +93,22 @@ func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
 			return t, err
 		}
 	}
+	return nil, r.storeFailed(ErrConflict)
 }
+
+// maxLooks bounds how often a call that other processes keep writing is looked at.
+const maxLooks = 100
 
 // wait returns the answer of the same call, once that has landed. Where it landed
 // without one, it returns neither a ticket nor an error: look again.
 func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, error) {
-	r.now = l.opts.Now()
 	if r.differs(fl.fingerprint, fl.key) {
-		return nil, r.mismatch(r.now)
+		return nil, r.mismatch(fl.began)
 	}
 	select {
 	case <-fl.landed:
 	case <-ctx.Done():
-		return nil, r.stillRunning(ctx.Err())
+		return nil, r.stillRunning(fl.began, ctx.Err())
 	}
 	if fl.entry.State != Completed {
 		return nil, nil
@@ -114,7 +119,6 @@ func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, err
 // open decides on a call whose names it holds. It returns neither a ticket nor an
 // error where something has changed meanwhile: look again.
 func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
-	r.now = l.opts.Now()
 	q := Query{Scope: r.scope, Fingerprint: r.Fingerprint}
 	if r.named || r.adopted {
 		q.ID, q.Key = r.id, r.key
@@ -131,6 +135,10 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 		return nil, r.mismatch(own.Started)
 	case own.State == Completed:
 		return l.replay(r, own)
+	case l.guard.underWay(own):
+		// Under way by a name that this call has not: wait for that.
+		r.id, r.key = own.ID, own.Key
+		return nil, nil
 	case own.State == Failed:
 		return l.openAgain(ctx, r, own, found)
 	case r.Keyed || r.RepeatAllowed:

@@ -107,9 +107,8 @@ func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
 	if !m.makeRoom(&e, old, now) {
 		return ErrFull
 	}
-	m.remove(old)
 	e.Revision++
-	m.insert(e)
+	m.write(old, e)
 	return nil
 }
 
@@ -195,28 +194,25 @@ func (m *Memory) evict(keep *item, now time.Time) bool {
 	return false
 }
 
-func (m *Memory) insert(e Entry) {
-	it := &item{Entry: e}
-	m.names[name{e.Scope, e.ID}] = it
-	if e.Key != e.ID {
+// write stores e in a new item, or in old.
+func (m *Memory) write(old *item, e Entry) {
+	it := old
+	if it == nil {
+		it = &item{}
+		it.written = m.written.PushBack(it)
+	} else {
+		m.untrack(it)
+		m.written.MoveToBack(it.written)
+	}
+	if it.Key != e.Key {
+		delete(m.names, name{it.Scope, it.Key})
 		m.names[name{e.Scope, e.Key}] = it
 	}
-	if e.Unresolved() {
-		at := equal{e.Scope, e.Fingerprint}
-		it.place = len(m.equal[at])
-		m.equal[at] = append(m.equal[at], it)
+	if it.ID != e.ID {
+		m.names[name{e.Scope, e.ID}] = it
 	}
-	it.written = m.written.PushBack(it)
-	if len(e.Answer) > 0 {
-		it.answers = m.answers.PushBack(it)
-	}
-	if e.State == Failed {
-		m.failed++
-	}
-	m.bytes += size(&e)
-	if e.Expires.Before(m.expiry) {
-		m.expiry = e.Expires
-	}
+	it.Entry = e
+	m.track(it)
 }
 
 // remove forgets an item; nil is none.
@@ -224,14 +220,38 @@ func (m *Memory) remove(it *item) {
 	if it == nil {
 		return
 	}
+	m.untrack(it)
+	m.written.Remove(it.written)
 	delete(m.names, name{it.Scope, it.ID})
 	delete(m.names, name{it.Scope, it.Key})
+}
+
+// track enters an item wherever its state makes it be looked for.
+func (m *Memory) track(it *item) {
+	if it.Unresolved() {
+		at := equal{it.Scope, it.Fingerprint}
+		it.place = len(m.equal[at])
+		m.equal[at] = append(m.equal[at], it)
+	}
+	if len(it.Answer) > 0 {
+		it.answers = m.answers.PushBack(it)
+	}
+	if it.State == Failed {
+		m.failed++
+	}
+	m.bytes += size(&it.Entry)
+	if it.Expires.Before(m.expiry) {
+		m.expiry = it.Expires
+	}
+}
+
+func (m *Memory) untrack(it *item) {
 	if it.Unresolved() {
 		m.removeEqual(it)
 	}
-	m.written.Remove(it.written)
 	if it.answers != nil {
 		m.answers.Remove(it.answers)
+		it.answers = nil
 	}
 	if it.State == Failed {
 		m.failed--

@@ -51,9 +51,9 @@ func (r *request) notKept(e *Entry) *Error {
 	return err
 }
 
-func (r *request) stillRunning(cause error) *Error {
-	err := r.refuse(KindRunning, r.now,
-		"this same call is still running and had no answer in time. It was not sent a second time. Wait, then ask for it again")
+func (r *request) stillRunning(since time.Time, cause error) *Error {
+	err := r.refuse(KindRunning, since,
+		"this same call was begun %s and is still running. It was not sent a second time. Wait, then ask for it again", r.ago(since))
 	err.cause = cause
 	return err
 }

@@ -11,6 +11,9 @@ import "context"
 // Resolving an equal call as completed does not complete c, which is an intent of
 // its own.
 func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error) {
+	if s.State != Failed && s.State != Completed {
+		return false, nil
+	}
 	r := newRequest(l.domain, c)
 	r.now = l.opts.Now()
 	found, err := l.store.Find(ctx, Query{Scope: r.scope, ID: r.id, Key: r.key, Fingerprint: r.Fingerprint}, r.now)

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"time"
 )
@@ -84,7 +85,7 @@ func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 		kept.Answer = nil
 	}
 	err := l.store.Put(context.WithoutCancel(ctx), kept, now)
-	l.flights.land(t.flight, e, err != nil)
+	l.flights.land(t.flight, e, err != nil && !errors.Is(err, ErrConflict))
 	if err != nil {
 		return settleFailed(&e, err)
 	}

@@ -1,0 +1,55 @@
+package idempotency_test
+
+import (
+	"strconv"
+	"testing"
+	"time"
+
+	"github.com/surecall/surecall/idempotency"
+)
+
+// What a ledger in memory adds to a call that goes well.
+func BenchmarkLedger(b *testing.B) {
+	f, err := idempotency.FingerprintOf("bank", "pay", map[string]any{"to": "ann", "amount": 10})
+	if err != nil {
+		b.Fatal(err)
+	}
+	answer := make([]byte, 1024)
+	for _, bm := range []struct {
+		name  string
+		keyed bool
+		named bool
+	}{{"unsafe", false, false}, {"keyed", true, false}, {"intent", false, true}} {
+		b.Run(bm.name, func(b *testing.B) {
+			// Named calls fill the ledger: a short retention lets it forget them.
+			l := idempotency.NewLedger(nil, &idempotency.LedgerOptions{Retention: 50 * time.Millisecond})
+			c := idempotency.Call{
+				Principal: "u-1", Server: "bank", Tool: "pay",
+				Keyed: bm.keyed, Fingerprint: f, GuardWindow: 10 * time.Minute,
+			}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if bm.named {
+					c.Intent = "turn-" + strconv.Itoa(i)
+				}
+				t, err := l.Begin(b.Context(), c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := t.Settle(b.Context(), idempotency.Settlement{State: idempotency.Completed, Answer: answer}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+func BenchmarkFingerprint(b *testing.B) {
+	args := map[string]any{"to": "ann", "amount": 10, "lines": []any{"a", "b", map[string]any{"x": 1.5}}}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := idempotency.FingerprintOf("bank", "pay", args); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
