@@ -47,7 +47,7 @@ func calls() []call {
 			want:   ending{observe.NetworkError, observe.Unknown, 1, 1, 1},
 		},
 		{
-			tool: "pay", story: "is not asked: an equal call is in doubt", again: true,
+			tool: "pay", story: "is held back: an equal call in doubt", again: true,
 			want: ending{observe.Blocked, observe.NotSent, 1, 0, 0},
 		},
 		{
