@@ -358,3 +358,16 @@ func TestKeyUnderAnotherName(t *testing.T) {
 		t.Errorf("_meta %v", e.Meta)
 	}
 }
+
+// TestKeyedSessionLostKeepsItsKey: a 404 after the tool ran, and a framework that
+// reconnects and calls again.
+func TestKeyedSessionLostKeepsItsKey(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true})
+	f, _ := middlewaretest.FaultNamed("session-forgotten-executed")
+	r.server.Script("pay_keyed", f)
+	_, _, _ = r.call("pay_keyed", time.Minute)
+	r.session = r.connect(t, r.stack)
+	if _, rec, err := r.call("pay_keyed", time.Minute); err != nil || r.server.Effects("pay_keyed") != 1 {
+		t.Errorf("%d effects, err %v, record %+v", r.server.Effects("pay_keyed"), err, rec)
+	}
+}

@@ -9,7 +9,6 @@ import (
 
 	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/observe"
-	"github.com/surecall/surecall/policy"
 )
 
 // stored is the form in which the ledger keeps an answer.
@@ -64,8 +63,9 @@ func (cl *call) settlement(a *attempt, res mcp.Result) idempotency.Settlement {
 func (cl *call) didNotRun(a *attempt) bool {
 	d := cl.delivery()
 	if a.Outcome == observe.SessionLost && d == observe.Refused {
-		// A 404 can be written after the tool ran.
-		return cl.tool.Safety == policy.Keyed || cl.tool.Retry.Healed
+		// A 404 can be written after the tool ran. In doubt, a keyed call that comes
+		// again has the same key.
+		return cl.tool.Retry.Healed
 	}
 	return d == observe.NotSent || d == observe.Refused
 }
