@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"os/exec"
@@ -94,6 +95,44 @@ func Example_record() {
 
 	fmt.Println(stack)
 	// Output: Record -> Surface -> Key -> Retry -> Admit -> Attempt -> SDK -> Transport
+}
+
+// TestRecordsEncode: the line of the README prints a record for every kind of
+// ending, whichever middlewares are in use.
+func TestRecordsEncode(t *testing.T) {
+	for _, alone := range []bool{false, true} {
+		server := middlewaretest.NewServer(nil)
+		defer server.Close()
+		lines := 0
+		opts := &middleware.Options{OnRecord: func(_ context.Context, r *observe.Record) {
+			if err := json.NewEncoder(io.Discard).Encode(r); err != nil {
+				t.Error(err)
+			}
+			lines++
+		}}
+		stack, client := middleware.New(opts), newClient()
+		client.AddSendingMiddleware(stack.Middleware()...)
+		if alone {
+			client = newClient()
+			client.AddSendingMiddleware(middleware.Record(opts))
+		}
+		hc := stack.HTTPClient(nil)
+		session, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: server.URL(), HTTPClient: hc}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i, name := range []string{"status-503", "body-malformed", "envelope-wrong-id", "reset-executed", ""} {
+			if f, ok := middlewaretest.FaultNamed(name); ok {
+				server.Script("send_mail", f)
+			}
+			_, _ = session.CallTool(t.Context(), &mcp.CallToolParams{Name: "send_mail", Arguments: map[string]any{"n": i}})
+		}
+		_ = session.Close()
+		hc.CloseIdleConnections()
+		if lines != 5 {
+			t.Errorf("alone %t: %d records of 5 calls", alone, lines)
+		}
+	}
 }
 
 // Example_transport uses the transport without the client middlewares.

@@ -31,49 +31,111 @@ func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
 		if cl == nil || isHandshake(method) || method == "ping" {
 			return next(ctx, method, req)
 		}
-		report, refused := c.enter(ctx, cl)
+		e := entry{core: c, call: cl, gate: c.gate(cl)}
+		came := time.Now()
+		refused := e.pass(ctx)
+		if e.waited {
+			cl.held = time.Since(came)
+		}
 		if refused != nil {
 			cl.add(*refused)
 			return nil, cl.failure(ctx)
 		}
 		res, err := next(ctx, method, req)
-		report(cl.last(ctx, res, err))
+		e.leave(cl.last(ctx, res, err))
 		return res, err
 	}
 }
 
-// enter passes the gate, the breakers and the limiter, in that order: a token is
-// not spent on a call that a breaker refuses. report must be called with the
-// attempt.
-func (c *core) enter(ctx context.Context, cl *call) (report func(*attempt), refused *attempt) {
-	gate := c.gate(cl)
-	if refused = pass(ctx, gate.remaining(time.Now()), true, "the server asked all callers to wait"); refused != nil {
-		return nil, refused
+// entry is one attempt on its way in.
+type entry struct {
+	core *core
+	call *call
+	gate *gate
+
+	server, tool     *breaker // nil for reading methods
+	onServer, onTool func(error)
+	token            *rate.Reservation
+	waited           bool
+}
+
+// pass takes the attempt past the gate, the breakers and the limiter, or refuses it.
+// After each wait everything is asked again: the gate may have closed meanwhile, or
+// a breaker opened.
+func (e *entry) pass(ctx context.Context) (refused *attempt) {
+	if e.call.isTool() {
+		e.server, e.tool = e.core.serverBreaker(e.call), e.core.toolBreaker(e.call)
+		defer func() { e.call.breaker = graverState(e.server, e.tool) }()
 	}
-	if !cl.isTool() {
-		return func(a *attempt) { gate.hear(a, cl.tool) }, nil
+	for {
+		waited, refused := hold(ctx, e.gate.remaining(time.Now()), true, "the server asked all callers to wait")
+		if refused == nil && !waited && e.call.isTool() {
+			waited, refused = e.passTool(ctx)
+		}
+		if refused != nil || !waited {
+			return refused
+		}
+		e.waited = true
 	}
-	onServer, wait, ok := c.serverBreaker(cl).allow()
+}
+
+// passTool asks what stands before a tool alone. A token is not spent on a call that
+// a breaker refuses, and a half-open breaker's slot is not held during a wait.
+func (e *entry) passTool(ctx context.Context) (waited bool, refused *attempt) {
+	for _, b := range []*breaker{e.server, e.tool} {
+		if wait, open := b.openFor(); open {
+			return false, breakerOpen(wait)
+		}
+	}
+	if waited, refused = e.limit(ctx); waited || refused != nil {
+		return waited, refused
+	}
+	return false, e.enter()
+}
+
+// enter takes the breakers' admission.
+func (e *entry) enter() (refused *attempt) {
+	report, wait, ok := e.server.allow()
 	if !ok {
-		return nil, breakerOpen(wait)
+		return breakerOpen(wait)
 	}
-	tool := c.toolBreaker(cl)
-	onTool, wait, ok := tool.allow()
-	if !ok {
-		onServer(errNeutral)
-		return nil, breakerOpen(wait)
+	e.onServer = report
+	if e.onTool, wait, ok = e.tool.allow(); !ok {
+		e.onServer(errNeutral)
+		return breakerOpen(wait)
 	}
-	if refused = c.limit(ctx, cl); refused != nil {
-		onServer(errNeutral)
-		onTool(errNeutral)
-		return nil, refused
+	return nil
+}
+
+// leave tells gate and breakers what the attempt came to.
+func (e *entry) leave(a *attempt) {
+	e.gate.hear(a, e.call.tool)
+	if !e.call.isTool() {
+		return
 	}
-	return func(a *attempt) {
-		onServer(serverVerdict(a).err())
-		onTool(toolVerdict(a).err())
-		cl.breaker = tool.state()
-		gate.hear(a, cl.tool)
-	}, nil
+	e.onServer(serverVerdict(a).err())
+	e.onTool(toolVerdict(a).err())
+	e.call.breaker = graverState(e.server, e.tool)
+}
+
+// limit takes one token of the tool's limiter for the attempt.
+func (e *entry) limit(ctx context.Context) (waited bool, refused *attempt) {
+	l := e.call.tool.Limiter
+	if l.Rate <= 0 || e.token != nil {
+		return false, nil
+	}
+	limiter := e.core.admission.limiters.get(target{e.call.server.name, e.call.tool.Name}, func() *rate.Limiter {
+		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
+	})
+	e.token = limiter.Reserve()
+	if !e.token.OK() {
+		return false, &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
+	}
+	waited, refused = hold(ctx, e.token.Delay(), !l.NoWait, "the rate limit is reached")
+	if refused != nil {
+		e.token.Cancel()
+	}
+	return waited, refused
 }
 
 // gate is the gate that the call stands before. One that nobody shares is always
@@ -103,40 +165,23 @@ func (c *core) toolBreaker(cl *call) *breaker {
 	})
 }
 
-// limit takes a token of the tool's limiter.
-func (c *core) limit(ctx context.Context, cl *call) *attempt {
-	l := cl.tool.Limiter
-	if l.Rate <= 0 {
-		return nil
-	}
-	limiter := c.admission.limiters.get(target{cl.server.name, cl.tool.Name}, func() *rate.Limiter {
-		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
-	})
-	token := limiter.Reserve()
-	if !token.OK() {
-		return &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
-	}
-	refused := pass(ctx, token.Delay(), !l.NoWait, "the rate limit is reached")
-	if refused != nil {
-		token.Cancel()
-	}
-	return refused
-}
-
-// pass waits for d, or refuses at once where it may not wait or the wait cannot end
+// hold waits for d, or refuses at once where it may not wait or the wait cannot end
 // before the deadline.
-func pass(ctx context.Context, d time.Duration, mayWait bool, reason string) *attempt {
-	if d <= 0 && ctx.Err() == nil {
-		return nil
+func hold(ctx context.Context, d time.Duration, mayWait bool, reason string) (waited bool, refused *attempt) {
+	if ctx.Err() != nil {
+		return false, interrupted(ctx)
+	}
+	if d <= 0 {
+		return false, nil
 	}
 	deadline, bounded := ctx.Deadline()
-	if ctx.Err() == nil && (!mayWait || bounded && time.Until(deadline) <= d) {
-		return &attempt{Judgement: local(observe.RateLimited, reason), retryIn: d, hasRetry: true}
+	if !mayWait || bounded && time.Until(deadline) <= d {
+		return false, &attempt{Judgement: local(observe.RateLimited, reason), retryIn: d, hasRetry: true}
 	}
-	if sleep(ctx, d) {
-		return nil
+	if !sleep(ctx, d) {
+		return false, interrupted(ctx)
 	}
-	return interrupted(ctx)
+	return true, nil
 }
 
 func breakerOpen(wait time.Duration) *attempt {

@@ -8,6 +8,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
 )
@@ -305,4 +306,58 @@ func TestLimiter(t *testing.T) {
 			t.Errorf("record %+v", rec)
 		}
 	})
+}
+
+// TestGateIsAskedAgain: a call that has waited, for an older closure or for a token,
+// does not pass a gate that closed meanwhile.
+func TestGateIsAskedAgain(t *testing.T) {
+	for name, rule := range map[string]policy.Rule{
+		"gate":    {},
+		"limiter": {Tool: "send_mail", Settings: policy.Settings{Limiter: policy.Limiter{Rate: 0.5}}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, func(n int, p posted) (*http.Response, error) {
+					switch p.params.Meta[idempotency.MetaKey] {
+					case "short":
+						return jsonAnswer(429, "", "Retry-After", "2"), nil
+					case "long": // on its way when the gate closed
+						time.Sleep(time.Second)
+						return jsonAnswer(429, "", "Retry-After", "30"), nil
+					}
+					return p.answer()
+				}, never, rule)
+				defer b.session.Close()
+				start := time.Now()
+				go b.callIn(idempotency.WithKey(context.Background(), "long"), "pay")
+				synctest.Wait()
+				if name == "gate" {
+					_, _, _ = b.callIn(idempotency.WithKey(t.Context(), "short"), "pay")
+				} else {
+					_, _, _ = b.call("send_mail", 0) // takes the token
+				}
+				sent := make(chan time.Duration, 1)
+				go func() {
+					_, _, _ = b.call("send_mail", 0)
+					sent <- time.Since(start)
+				}()
+				if at := <-sent; at < 30*time.Second {
+					t.Errorf("sent after %v", at)
+				}
+			})
+		})
+	}
+}
+
+func TestDoNotRetryWins(t *testing.T) {
+	for _, header := range []string{"Stripe-Should-Retry", "X-Should-Retry"} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(int, posted) (*http.Response, error) { return jsonAnswer(503, "", header, "false"), nil })
+			defer b.session.Close()
+			_, rec, _ := b.call("read_weather", 0)
+			if b.wire.count() != 1 || rec.Decision.Action != "stop" {
+				t.Errorf("%s: %d POSTs, %+v", header, b.wire.count(), rec.Decision)
+			}
+		})
+	}
 }

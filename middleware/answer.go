@@ -8,7 +8,6 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
-	"strconv"
 	"time"
 
 	"github.com/surecall/surecall/observe"
@@ -77,7 +76,7 @@ func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error
 		p.conclude(observe.Classify(observe.Answer{Status: resp.StatusCode}, nil))
 		drain(resp.Body)
 		// For the SDK, should the host's client not follow after all.
-		setBody(resp, rejection(p.envelope.id, "a redirect"))
+		setBody(resp, synthetic(p.envelope.id, p.err()))
 		return resp, nil
 	}
 	body := readErrorBody(resp)
@@ -89,7 +88,7 @@ func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error
 	p.excerpt(body)
 	switch {
 	case isAuth(resp.StatusCode):
-		setBody(resp, rejection(p.envelope.id, "HTTP status "+strconv.Itoa(resp.StatusCode)))
+		setBody(resp, synthetic(p.envelope.id, p.err()))
 	case !p.isCall() && v.Error != nil && v.EchoedID:
 		// What other methods get in the body of a refusal the SDK reports by itself.
 		setBody(resp, body)
@@ -128,12 +127,28 @@ func location(resp *http.Response) *url.URL {
 // excerpt keeps the redacted beginning of an unusable body, but never a part of a
 // result: what a tool said is not for records.
 func (p *post) excerpt(body []byte) {
-	if len(body) == 0 || bytes.Contains(body, []byte("result")) || bytes.Contains(body, []byte("content")) {
+	head := body[:min(len(body), 8*excerptSize)]
+	if p.media == "application/json" || p.media == "text/event-stream" {
+		head = beforeResult(head)
+	}
+	if len(head) == 0 {
 		return
 	}
-	head := body[:min(len(body), 8*excerptSize)]
 	text := observe.Redact(string(head), excerptSize)
 	p.update(func(s *observe.Post) { s.Excerpt = text })
+}
+
+// resultMarks are where a tool's words can begin in a message, at the latest: with
+// the member itself, or with an escape that could hide its name.
+var resultMarks = [][]byte{[]byte(`"result"`), []byte(`"content"`), []byte(`"structuredContent"`), []byte(`\u`)}
+
+func beforeResult(body []byte) []byte {
+	for _, mark := range resultMarks {
+		if i := bytes.Index(body, mark); i >= 0 {
+			body = body[:i]
+		}
+	}
+	return body
 }
 
 var (

@@ -59,10 +59,11 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 
 // invoke calls next, and comes back when the context ends even if next does not:
 // without HTTP the SDK's write blocks for as long as a child process does not read
-// its input (go-sdk v1.8.0). What goes on behind our back may still reach the
+// its input, and with rounds it waits for the host's handlers, which may not look at
+// their context (go-sdk v1.8.0). What goes on behind our back may still reach the
 // server, so that such an attempt is in the dark.
 func (cl *call) invoke(ctx context.Context, next mcp.MethodHandler) (mcp.Result, error) {
-	if cl.server.wire {
+	if cl.server.wire && cl.protocolVersion() < sessionlessVersion {
 		return next(ctx, cl.method, cl.request)
 	}
 	type outcome struct {

@@ -87,11 +87,31 @@ func (b *breaker) allow() (report func(error), wait time.Duration, ok bool) {
 	return report, 0, true
 }
 
-func (b *breaker) state() string {
-	if b == nil {
-		return ""
+// openFor reports whether the breaker is open, and for how long it stays so; it
+// takes nothing.
+func (b *breaker) openFor() (wait time.Duration, open bool) {
+	if b == nil || b.two.State() != gobreaker.StateOpen {
+		return 0, false
 	}
-	return b.two.State().String()
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return max(time.Until(b.until), 0), true
+}
+
+// graverState names the state of the breaker that lets less through; empty where
+// there is none.
+func graverState(breakers ...*breaker) string {
+	var name string
+	worst := gobreaker.State(-1)
+	for _, b := range breakers {
+		if b == nil {
+			continue
+		}
+		if s := b.two.State(); s > worst {
+			worst, name = s, s.String()
+		}
+	}
+	return name
 }
 
 // toolVerdict is what an attempt says of the tool. A complete answer of any kind

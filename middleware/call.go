@@ -32,7 +32,8 @@ type call struct {
 	judged   bool // the last attempt is that of the latest next
 	decision policy.Decision
 	breaker  string
-	text     string // what the model is told, when that is ours
+	held     time.Duration // what the attempt under way had to wait for admission
+	text     string        // what the model is told, when that is ours
 }
 
 // An attempt is what one pass through the loop came to.
@@ -128,7 +129,7 @@ func (cl *call) protocolVersion() string {
 
 // add appends an attempt that was made, or refused.
 func (cl *call) add(a attempt) {
-	a.wait = cl.decision.Wait
+	a.wait, cl.held = cl.decision.Wait+cl.held, 0
 	cl.attempts = append(cl.attempts, a)
 	cl.judged = true
 }

@@ -30,8 +30,8 @@ func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
 			c.remember(ctx, &original)
 		}
 		r := c.record(cl)
-		if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil && a.Post == nil && tool.GetError() == nil {
-			r.IsError = new(tool.IsError) // without a wire, the result is all there is
+		if a.Post == nil && a.Outcome == observe.ToolError {
+			r.IsError = new(true) // without a wire, the result is all there is
 		}
 		r.Scenario = observe.ScenarioFrom(ctx)
 		r.RetryOrigin = cl.origin(ctx, byCaller)
@@ -113,7 +113,12 @@ func tellAnswer(r *observe.Record, a *attempt) {
 		return
 	}
 	v := &a.Post.Verdict
-	r.JSONRPC.ID = json.RawMessage(a.Post.ID)
+	if a.Post.ID != "" {
+		r.JSONRPC.ID = json.RawMessage(a.Post.ID)
+	}
+	if v.ID != "" && !v.EchoedID {
+		r.JSONRPC.AnswerID = observe.Redact(v.ID, recordText)
+	}
 	r.SSE = a.Post.Stream
 	r.Excerpt = a.Post.Excerpt
 	r.IsError = v.IsError

@@ -113,6 +113,7 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 	}
 	if a.Post != nil {
 		q.EchoedID = a.Post.Verdict.EchoedID
+		q.DoNotRetry = a.Post.DoNotRetry
 	}
 	if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil && tool.IsError && len(l.call.tool.Retry.ToolErrors) > 0 {
 		q.ToolErrorText = resultText(tool)

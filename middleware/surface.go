@@ -7,7 +7,6 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/surecall/surecall/observe"
-	"github.com/surecall/surecall/policy"
 )
 
 // MetaOutcome is the name in a result's _meta under which a result that this
@@ -32,7 +31,7 @@ func (c *core) surface(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		cl.last(ctx, res, err)
 		failure := cl.failure(ctx)
-		if cl.tool.Surface != policy.SurfaceModel || failure.Outcome == observe.Canceled {
+		if !cl.tool.Surface.ShowsModel(failure.Layer()) || failure.Outcome == observe.Canceled {
 			return nil, failure
 		}
 		cl.text = failure.ModelText()

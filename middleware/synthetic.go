@@ -4,7 +4,7 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -21,13 +21,33 @@ var syntheticNonce = rand.Text()
 
 // syntheticData is the data member of such an error.
 type syntheticData struct {
-	Nonce    string           `json:"nonce"`
-	Outcome  observe.Outcome  `json:"outcome,omitempty"`
-	Delivery observe.Delivery `json:"delivery,omitempty"`
-	Reason   string           `json:"reason,omitempty"`
-	Status   int              `json:"status,omitempty"`
-	Tool     string           `json:"tool,omitempty"`
-	Safety   string           `json:"safety,omitempty"`
+	Nonce      string            `json:"nonce"`
+	Outcome    observe.Outcome   `json:"outcome"`
+	Delivery   observe.Delivery  `json:"delivery"`
+	Reason     string            `json:"reason"`
+	Status     int               `json:"status"`
+	Tool       string            `json:"tool"`
+	Server     string            `json:"server"`
+	Safety     string            `json:"safety"`
+	RPC        *observe.RPCError `json:"rpc"`
+	RetryAfter time.Duration     `json:"retryAfter"`
+	Location   string            `json:"location"`
+	RepeatSafe bool              `json:"repeatSafe"`
+}
+
+func newSyntheticData(e *observe.Error) syntheticData {
+	return syntheticData{
+		syntheticNonce, e.Outcome, e.Delivery, e.Reason, e.Status, e.Tool, e.Server,
+		e.Safety, e.RPC, e.RetryAfter, e.Location, e.RepeatSafe,
+	}
+}
+
+func (d *syntheticData) error() *observe.Error {
+	return observe.NewError(observe.Error{
+		Outcome: d.Outcome, Delivery: d.Delivery, Reason: d.Reason, Status: d.Status,
+		Tool: d.Tool, Server: d.Server, Safety: d.Safety, RPC: d.RPC,
+		RetryAfter: d.RetryAfter, Location: d.Location, RepeatSafe: d.RepeatSafe,
+	}, errors.New(d.Reason), nil)
 }
 
 // rejection is a synthetic error response with a text alone.
@@ -37,16 +57,19 @@ func rejection(id, text string) []byte {
 
 // synthetic is a synthetic error response that carries what e says.
 func synthetic(id string, e *observe.Error) []byte {
-	data, _ := json.Marshal(syntheticData{
-		Nonce: syntheticNonce, Outcome: e.Outcome, Delivery: e.Delivery, Reason: e.Reason,
-		Status: e.Status, Tool: e.Tool, Safety: e.Safety,
-	})
+	data, err := json.Marshal(newSyntheticData(e))
+	if err != nil {
+		return rejection(id, e.Reason)
+	}
 	return errorMessage(id, &observe.RPCError{Code: syntheticCode, Message: e.Error(), Data: data})
 }
 
 // ErrorFrom finds the error of this library in an error that the SDK returned, for
 // hosts that use the [Transport] without the client middlewares: it is in the
-// chain where RoundTrip failed, and inside a JSON-RPC error where a stream did.
+// chain where RoundTrip failed, and inside a JSON-RPC error where a stream did, and
+// for 401 and 403. What only the SDK finds wrong, such as a result that does not
+// decode or rounds without end, is an error of the SDK's own: only Attempt judges
+// that.
 func ErrorFrom(err error) (*observe.Error, bool) {
 	var own *observe.Error
 	if errors.As(err, &own) {
@@ -60,8 +83,5 @@ func ErrorFrom(err error) (*observe.Error, bool) {
 	if json.Unmarshal(rpc.Data, &d) != nil || d.Nonce != syntheticNonce {
 		return nil, false
 	}
-	return observe.NewError(observe.Error{
-		Outcome: d.Outcome, Delivery: d.Delivery, Reason: d.Reason, Status: d.Status,
-		Tool: d.Tool, Safety: d.Safety,
-	}, fmt.Errorf("stream: %s", d.Reason), nil), true
+	return d.error(), true
 }

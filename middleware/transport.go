@@ -188,6 +188,12 @@ func retryAfter(h http.Header) (time.Duration, bool) {
 	return policy.ParseRetryAfter(value, now)
 }
 
+// doNotRetry reads a server's explicit word that a request is not to be sent again.
+// There is no standard for it; these are the names in use.
+func doNotRetry(h http.Header) bool {
+	return h.Get("Stripe-Should-Retry") == "false" || h.Get("X-Should-Retry") == "false"
+}
+
 // withHeaders returns h with more headers; h itself stays as it is.
 func withHeaders(h http.Header, more map[string]string) http.Header {
 	if len(more) == 0 {
@@ -206,7 +212,7 @@ func withHeaders(h http.Header, more map[string]string) http.Header {
 func (p *post) look(resp *http.Response) {
 	wait, hasWait := retryAfter(resp.Header)
 	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
-	p.evidence.respond(p, wait, hasWait)
+	p.evidence.respond(p, wait, hasWait, doNotRetry(resp.Header))
 	id := resp.Header.Get(headerSessionID)
 	sent := p.request.Header.Get(headerSessionID)
 	sessionless := p.request.Header.Get(headerProtocolVersion) >= sessionlessVersion

@@ -59,6 +59,9 @@ type Verdict struct {
 	// Error is the JSON-RPC error that the answer carries, also in the body of an
 	// HTTP error or beside a flaw that decided the outcome.
 	Error *RPCError
+	// ID is the id that the answer carries, as JSON; empty if it has none, or one of
+	// more than 64 bytes.
+	ID string
 	// EchoedID says that the answer's id is the request's.
 	EchoedID bool
 	// ResultType is the value of resultType, or empty.

@@ -136,6 +136,7 @@ func (v *Verdict) read(f *facts, a *Answer) {
 	e := &f.envelope
 	if !e.isAmbiguous(memberID) {
 		v.EchoedID, _ = e.found[memberID].sameID(token(a.ID))
+		v.ID = answerID(e.found[memberID], v.EchoedID, a)
 	}
 	if !e.isAmbiguous(memberError) && f.failure.ambiguous == 0 {
 		v.Error = f.rpcError()
@@ -326,4 +327,19 @@ func isJSON(h http.Header) bool {
 	value := h.Get("Content-Type")
 	media, _, _ := strings.Cut(value, ";")
 	return value == "" || strings.EqualFold(strings.TrimSpace(media), "application/json")
+}
+
+// maxID bounds the id of an answer that a verdict keeps.
+const maxID = 64
+
+// answerID is the id that an answer carries; without a copy where it is the
+// request's.
+func answerID(id token, echoed bool, a *Answer) string {
+	switch {
+	case echoed && string(id) == a.ID:
+		return a.ID
+	case len(id) > maxID:
+		return ""
+	}
+	return string(id)
 }

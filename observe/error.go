@@ -110,7 +110,7 @@ func (e *Error) advice() string {
 	case e.RepeatSafe:
 		return "a repeat is safe"
 	case e.Delivery == Refused:
-		return "the server refused it"
+		return "the server refused it, check before repeating"
 	case e.Delivery == Answered:
 		return "the server answered, a repeat may double an effect"
 	}

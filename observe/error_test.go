@@ -75,6 +75,7 @@ func TestModelText(t *testing.T) {
 		}
 		for delivery, want := range map[observe.Delivery]string{
 			observe.NotSent: "was not sent", observe.Refused: "refused it", observe.Unknown: "It is not known whether it took effect",
+			observe.Answered: "may have taken effect before that",
 		} {
 			e := &observe.Error{Outcome: o, Delivery: delivery, Tool: "pay", Safety: "unsafe", Status: 500}
 			text := e.ModelText()

@@ -126,7 +126,16 @@ func judgeReturn(r Return) Judgement {
 	if isDecodeError(r.Err) && !r.Wire {
 		return Judgement{Outcome: InvalidToolResult, Delivery: Unknown, Reason: "the result does not decode into a tool result"}
 	}
-	return Judgement{Outcome: NetworkError, Delivery: unsent, Reason: "the connection failed"}
+	return Judgement{Outcome: NetworkError, Delivery: unsent, Reason: brokenReason(r)}
+}
+
+// brokenReason says what is known of a call that failed without our seeing it.
+func brokenReason(r Return) string {
+	var marker *jsonrpc.Error
+	if !r.Wire && errors.As(r.Err, &marker) {
+		return "the transport below failed, and nothing of ours stands there to say how (see Stack.HTTPClient)"
+	}
+	return "the connection failed"
 }
 
 func resultOutcome(r Return) Outcome {

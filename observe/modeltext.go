@@ -12,13 +12,21 @@ import (
 // a header or an error of the network never is.
 func (e *Error) ModelText() string {
 	if e.Outcome == Blocked {
-		return fmt.Sprintf("The call of the tool %q was held back: %s.", e.Tool, strings.TrimSuffix(e.Reason, "."))
+		return fmt.Sprintf("%s was held back: %s.", e.subject(), strings.TrimSuffix(e.Reason, "."))
 	}
-	parts := []string{fmt.Sprintf("The call of the tool %q did not complete: %s.", e.Tool, e.happened())}
+	parts := []string{fmt.Sprintf("%s did not complete: %s.", e.subject(), e.happened())}
 	if effect := e.effect(); effect != "" {
 		parts = append(parts, effect)
 	}
 	return strings.Join(append(parts, e.next()), " ")
+}
+
+// subject names the call. The transport alone does not always know the tool.
+func (e *Error) subject() string {
+	if e.Tool == "" {
+		return "The call"
+	}
+	return fmt.Sprintf("The call of the tool %q", e.Tool)
 }
 
 // happened says what was seen, for a reader who knows nothing of the layers.
@@ -69,12 +77,16 @@ func (e *Error) effect() string {
 	case NotSent:
 		return "The request was not sent, so nothing has happened."
 	case Refused:
+		if e.Outcome == SessionLost && !e.RepeatSafe {
+			return "The server refused it, most likely without running the tool."
+		}
 		return "The server refused it without running the tool."
-	case Answered:
-		return ""
 	}
-	if e.Safety == "read_only" {
+	switch {
+	case e.Safety == "read_only":
 		return "The tool only reads, so nothing has changed."
+	case e.Delivery == Answered:
+		return "The tool may have taken effect before that."
 	}
 	return "It is not known whether it took effect: it may have."
 }

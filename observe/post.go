@@ -18,6 +18,8 @@ type Post struct {
 	// RetryAfter is the server's wait; HasRetryAfter says whether it gave one.
 	RetryAfter    time.Duration
 	HasRetryAfter bool
+	// DoNotRetry says that the server asks not to send the request again.
+	DoNotRetry bool
 	// Stream describes the SSE body; nil where there was none.
 	Stream *Stream
 	// Replays counts how often the layer below wrote the request again without

@@ -6,13 +6,14 @@ import (
 )
 
 // A Record tells the whole story of one tools/call. Its JSON form is what
-// "doctor -json" prints; members that have nothing to say are null or left out.
+// "doctor -json" prints. Every member is always there; one that has nothing to say
+// is null, empty or zero.
 type Record struct {
 	Time            time.Time `json:"time"`
 	Client          string    `json:"client"`
 	Server          string    `json:"server"`
-	Endpoint        string    `json:"endpoint,omitempty"` // without query and credentials
-	Scenario        string    `json:"scenario,omitempty"` // the host's label
+	Endpoint        string    `json:"endpoint"` // without query and credentials
+	Scenario        string    `json:"scenario"` // the host's label
 	ProtocolVersion string    `json:"protocolVersion"`
 	Method          string    `json:"method"`
 	Tool            string    `json:"tool"`
@@ -33,21 +34,21 @@ type Record struct {
 	IsError      *bool     `json:"isError"`
 	SSE          *Stream   `json:"sse"`
 	RetryOrigin  Origin    `json:"retryOrigin"`
-	RetryAfterMs *int64    `json:"retryAfterMs,omitempty"`
+	RetryAfterMs *int64    `json:"retryAfterMs"`
 	Decision     Choice    `json:"decision"`
 	Attempts     []Attempt `json:"attempts"`
-	Breaker      string    `json:"breaker,omitempty"`
+	Breaker      string    `json:"breaker"`
 	// IdempotencyKey is a short hash of the key, enough to compare.
-	IdempotencyKey string `json:"idempotencyKey,omitempty"`
+	IdempotencyKey string `json:"idempotencyKey"`
 	// Ledger says what the ledger made of the call; null for calls that bypass it.
-	Ledger     *LedgerRecord `json:"ledger,omitempty"`
+	Ledger     *LedgerRecord `json:"ledger"`
 	Deviations []Deviation   `json:"deviations"`
 	// Excerpt is the redacted beginning of an unusable body, 512 bytes at most;
 	// never a part of a result.
-	Excerpt    string  `json:"excerpt,omitempty"`
+	Excerpt    string  `json:"excerpt"`
 	DurationMs float64 `json:"durationMs"`
 	// ModelText is what the model would see, when that is ours.
-	ModelText string `json:"modelText,omitempty"`
+	ModelText string `json:"modelText"`
 }
 
 // LedgerRecord is the ledger's side of a record.
@@ -75,10 +76,12 @@ const (
 
 // RPCRecord is the JSON-RPC side of a record.
 type RPCRecord struct {
-	ID           json.RawMessage `json:"id"`
-	ErrorCode    *int64          `json:"errorCode,omitempty"`
-	ErrorMessage string          `json:"errorMessage,omitempty"` // redacted
-	ErrorData    string          `json:"errorData,omitempty"`    // redacted JSON text
+	ID json.RawMessage `json:"id"` // of the last POST
+	// AnswerID is the id of its answer where that is another one.
+	AnswerID     string `json:"answerId,omitempty"`
+	ErrorCode    *int64 `json:"errorCode"`
+	ErrorMessage string `json:"errorMessage"` // redacted
+	ErrorData    string `json:"errorData"`    // redacted JSON text
 }
 
 // Choice is the last decision of a call.

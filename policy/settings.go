@@ -1,6 +1,10 @@
 package policy
 
-import "time"
+import (
+	"time"
+
+	"github.com/surecall/surecall/observe"
+)
 
 // A Policy is a list of rules. The zero value, and a nil pointer, mean the
 // defaults: every tool is unsafe, and nothing with a possible effect is ever
@@ -191,7 +195,31 @@ const (
 	SurfaceCaller Surface = "caller"
 	// SurfaceModel turns them into an IsError result that the model reads.
 	SurfaceModel Surface = "model"
+	// SurfaceModelProtocol does so for what a server answered (layer protocol), and
+	// leaves the rest to the caller.
+	SurfaceModelProtocol Surface = "model_protocol"
+	// SurfaceModelTransport does so for everything else (layers transport and local).
+	SurfaceModelTransport Surface = "model_transport"
 )
 
 // Valid reports whether s is one of the constants above.
-func (s Surface) Valid() bool { return s == SurfaceCaller || s == SurfaceModel }
+func (s Surface) Valid() bool {
+	switch s {
+	case SurfaceCaller, SurfaceModel, SurfaceModelProtocol, SurfaceModelTransport:
+		return true
+	}
+	return false
+}
+
+// ShowsModel reports whether the model sees a failure of that layer.
+func (s Surface) ShowsModel(l observe.Layer) bool {
+	switch s {
+	case SurfaceModel:
+		return true
+	case SurfaceModelProtocol:
+		return l == observe.LayerProtocol
+	case SurfaceModelTransport:
+		return l != observe.LayerProtocol
+	}
+	return false
+}

@@ -106,7 +106,7 @@ func (c *check) settings(s *Settings) {
 		c.report(fields[fieldSafety].name, strconv.Quote(string(s.Safety))+" is not one of read_only, idempotent, keyed, unsafe")
 	}
 	if s.Surface != "" && !s.Surface.Valid() {
-		c.report(fields[fieldSurface].name, strconv.Quote(string(s.Surface))+" is not one of caller, model")
+		c.report(fields[fieldSurface].name, strconv.Quote(string(s.Surface))+" is not one of caller, model, model_protocol, model_transport")
 	}
 	if s.Gate != "" && !s.Gate.Valid() {
 		c.report(fields[fieldGate].name, strconv.Quote(string(s.Gate))+" is not one of server, tool, off")

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -186,5 +187,19 @@ func TestInterrupt(t *testing.T) {
 		if unmade := fmt.Sprintf("%d of 3 calls were not made", 3-len(r)); !strings.Contains(v.stderr, unmade) {
 			t.Errorf("stderr %q, want %q", v.stderr, unmade)
 		}
+	}
+}
+
+// full is a standard output that cannot be written.
+type full struct{}
+
+func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
+
+func TestUnwrittenRecord(t *testing.T) {
+	s := newServer(t, middlewaretest.Options{})
+	var stderr strings.Builder
+	status := run(t.Context(), []string{"-endpoint", s.URL(), "-json", "-call", "pay"}, strings.NewReader(""), full{}, &stderr)
+	if status != exitFailed || !strings.Contains(stderr.String(), "stdout cannot be written: no space left") {
+		t.Errorf("status %d, stderr %s", status, stderr.String())
 	}
 }

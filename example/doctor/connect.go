@@ -92,6 +92,9 @@ func (d *doctor) introduce() {
 		name = fmt.Sprintf(", which calls itself %s", quoted(s.Name+" "+s.Version, 60))
 	}
 	fmt.Fprint(d.info, paragraph("", fmt.Sprintf("Connected to %s%s, by MCP %s.", d.address(), name, plain(r.ProtocolVersion, 20)), 0))
+	if d.protocol != "" && d.protocol != r.ProtocolVersion {
+		fmt.Fprintf(d.stderr, "doctor: the server speaks MCP %s, not %s as asked\n", plain(r.ProtocolVersion, 20), plain(d.protocol, 20))
+	}
 }
 
 // whyUnconnected says why there is no session, with both ways that were tried.

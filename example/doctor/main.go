@@ -45,17 +45,34 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 		complain(stderr, err)
 		return exitUnrun
 	}
-	d := newDoctor(o, stdin, stdout, stderr)
+	out := &output{Writer: stdout}
+	d := newDoctor(o, stdin, out, stderr)
 	defer d.close()
 	if err := d.connect(ctx); err != nil {
 		complain(stderr, err)
 		return exitUnrun
 	}
-	if err := d.examine(ctx); err != nil {
+	err = d.examine(ctx)
+	if err = both(err, out.err); err != nil {
 		complain(stderr, err)
 		return exitFailed
 	}
 	return exitOK
+}
+
+// An output remembers that it could not be written, since a record that nobody got
+// is no success.
+type output struct {
+	io.Writer
+	err error
+}
+
+func (o *output) Write(b []byte) (int, error) {
+	n, err := o.Writer.Write(b)
+	if err != nil && o.err == nil {
+		o.err = fmt.Errorf("stdout cannot be written: %w", err)
+	}
+	return n, err
 }
 
 func complain(stderr io.Writer, err error) { fmt.Fprintf(stderr, "doctor: %v\n", err) }
