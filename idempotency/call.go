@@ -1,6 +1,9 @@
 package idempotency
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // A Call is what a [Ledger] needs to know of a call before it is made.
 type Call struct {
@@ -32,7 +35,9 @@ type request struct {
 	scope   string
 	id, key string
 	named   bool
-	adopted bool // key and id are those of an equal call
+	adopted bool      // key and id are those of an equal call
+	joined  bool      // id is that of the call that carries out the intent
+	behind  [2]string // names of a call under way to wait for
 	now     time.Time
 }
 
@@ -59,6 +64,12 @@ func newRequest(domain string, c Call) *request {
 
 // adopt makes the call a repeat of an equal one.
 func (r *request) adopt(e *Entry) { r.id, r.key, r.adopted = e.ID, e.Key, true }
+
+// follow looks for the call under its other name.
+func (r *request) follow(alias *Entry) {
+	r.id, r.joined = alias.SameAs, true
+	r.key = cmp.Or(r.Key, r.id)
+}
 
 // own returns the entry of this very call: the one with its ID, or else with its
 // key.

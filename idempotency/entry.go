@@ -29,6 +29,9 @@ type Entry struct {
 	ID string `json:"id"`
 	// Key is the key that travels with the call.
 	Key string `json:"key"`
+	// SameAs is the ID of the entry that holds what became of the call, where its key
+	// was that of an earlier one. Then this entry is only a second name.
+	SameAs string `json:"same_as,omitempty"`
 	// Named says that the host can ask for the call again, by intent or by key.
 	Named bool `json:"named,omitempty"`
 

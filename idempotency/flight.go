@@ -28,25 +28,22 @@ func newFlights() *flights {
 	return &flights{byName: map[name]*flight{}, lost: map[name]bool{}}
 }
 
-// take registers a flight for a call, or returns the one that has its name.
+// take registers a flight for a call, or returns the one that has its name, or is
+// the one to wait for.
 func (f *flights) take(r *request) (fl *flight, mine bool) {
-	id, key := name{r.scope, r.id}, name{r.scope, r.key}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if other := f.byName[id]; other != nil {
-		return other, false
-	}
-	if other := f.byName[key]; other != nil {
-		return other, false
+	for _, n := range [...]string{r.id, r.key, r.behind[0], r.behind[1]} {
+		if other := f.byName[name{r.scope, n}]; n != "" && other != nil {
+			return other, false
+		}
 	}
 	fl = &flight{
 		scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint,
 		began: r.now, landed: make(chan struct{}),
 	}
-	f.byName[id] = fl
-	if key != id {
-		f.byName[key] = fl
-	}
+	f.byName[name{r.scope, r.id}] = fl
+	f.byName[name{r.scope, r.key}] = fl
 	return fl, true
 }
 

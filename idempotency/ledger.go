@@ -80,7 +80,7 @@ func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
 			if t != nil || err != nil {
 				return t, err
 			}
-			looks = 0
+			looks, r.behind = 0, [2]string{}
 			continue
 		}
 		t, err := l.open(ctx, r)
@@ -102,7 +102,7 @@ const maxLooks = 100
 // wait returns the answer of the same call, once that has landed. Where it landed
 // without one, it returns neither a ticket nor an error: look again.
 func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, error) {
-	if r.differs(fl.fingerprint, fl.key) {
+	if fl.fingerprint != r.Fingerprint {
 		return nil, r.mismatch(fl.began)
 	}
 	select {
@@ -110,10 +110,10 @@ func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, err
 	case <-ctx.Done():
 		return nil, r.stillRunning(fl.began, ctx.Err())
 	}
-	if fl.entry.State != Completed {
-		return nil, nil
+	if e := &fl.entry; e.State == Completed && e.ID == r.id && !r.differs(e.Fingerprint, e.Key) {
+		return l.replay(r, e)
 	}
-	return l.replay(r, &fl.entry)
+	return nil, nil
 }
 
 // open decides on a call whose names it holds. It returns neither a ticket nor an
@@ -131,20 +131,37 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 	switch {
 	case own == nil:
 		return l.openFirst(ctx, r, found)
+	case own.SameAs != "" && own.Fingerprint == r.Fingerprint:
+		r.follow(own)
+		return nil, nil
 	case r.differs(own.Fingerprint, own.Key):
 		return nil, r.mismatch(own.Started)
+	case l.guard.underWay(own):
+		// By a name that this call has not.
+		r.behind = [2]string{own.ID, own.Key}
+		return nil, nil
+	case r.Intent != "" && own.ID != r.id && !r.joined:
+		return nil, l.alias(ctx, r, own)
 	case own.State == Completed:
 		return l.replay(r, own)
-	case l.guard.underWay(own):
-		// Under way by a name that this call has not: wait for that.
-		r.id, r.key = own.ID, own.Key
-		return nil, nil
 	case own.State == Failed:
 		return l.openAgain(ctx, r, own, found)
 	case r.Keyed || r.RepeatAllowed:
 		return l.send(ctx, r, *own)
 	}
 	return nil, r.unknown(own)
+}
+
+// alias remembers that an intent is carried out by a call with the same key, which
+// has another name: without it the intent, asked for without the key, would be new.
+func (l *Ledger) alias(ctx context.Context, r *request, of *Entry) error {
+	e := r.first()
+	e.Key, e.SameAs, e.State = e.ID, of.ID, Completed
+	e.Owner, e.Started, e.Changed, e.Expires = l.guard.owner, of.Started, r.now, r.now.Add(l.opts.Retention)
+	if err := l.store.Put(ctx, e, r.now); err != nil && !errors.Is(err, ErrConflict) {
+		return r.storeFailed(err)
+	}
+	return nil
 }
 
 // openFirst begins a call that nobody has made under its name, unless the guard

@@ -96,8 +96,8 @@ func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.expire(now)
-	old, byKey := m.lookup(e.Scope, e.ID, now), m.lookup(e.Scope, e.Key, now)
-	if revision(old) != e.Revision || byKey != nil && byKey != old {
+	old := m.lookup(e.Scope, e.ID, now)
+	if m.lookup(e.Scope, e.Key, now) != old || !follows(&e, old) {
 		return ErrConflict
 	}
 	if !e.Expires.After(now) {
@@ -112,11 +112,12 @@ func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
 	return nil
 }
 
-func revision(it *item) uint64 {
-	if it == nil {
-		return 0
+// follows reports whether e is the next revision of what is stored.
+func follows(e *Entry, stored *item) bool {
+	if stored == nil {
+		return e.Revision == 0
 	}
-	return it.Revision
+	return e.Revision == stored.Revision && e.ID == stored.ID && e.Key == stored.Key
 }
 
 // lookup returns the item with a name, or nil.
@@ -137,24 +138,30 @@ func (m *Memory) expire(now time.Time) {
 	}
 }
 
-// makeRoom drops what may be dropped until e fits in the place of old, and e's own
-// answer if that alone is too large.
+// makeRoom drops what may be dropped until e fits in the place of old, which may be
+// nil: answers, then entries, and at last e's own answer.
 func (m *Memory) makeRoom(e *Entry, old *item, now time.Time) bool {
 	if size(e) > m.opts.MaxBytes {
 		e.Answer = nil
 	}
-	count, bytes := 1, size(e)
-	if old != nil {
-		count, bytes = 0, bytes-size(&old.Entry)
+	for m.excess(e, old) > 0 && m.dropAnswer(old) {
 	}
-	for m.bytes+bytes > m.opts.MaxBytes && m.dropAnswer(old) {
-	}
-	for m.written.Len()+count > m.opts.MaxEntries || m.bytes+bytes > m.opts.MaxBytes {
+	for m.excess(e, old) > 0 || old == nil && m.written.Len() >= m.opts.MaxEntries {
 		if !m.evict(old, now) {
-			return false
+			e.Answer = nil
+			return m.excess(e, old) <= 0 && (old != nil || m.written.Len() < m.opts.MaxEntries)
 		}
 	}
 	return true
+}
+
+// excess is by how many bytes e in the place of old would be too much.
+func (m *Memory) excess(e *Entry, old *item) int {
+	bytes := m.bytes + size(e) - m.opts.MaxBytes
+	if old != nil {
+		bytes -= size(&old.Entry)
+	}
+	return bytes
 }
 
 // dropAnswer forgets the oldest answer but that of keep, whose size is reckoned
@@ -200,16 +207,11 @@ func (m *Memory) write(old *item, e Entry) {
 	if it == nil {
 		it = &item{}
 		it.written = m.written.PushBack(it)
+		m.names[name{e.Scope, e.ID}] = it
+		m.names[name{e.Scope, e.Key}] = it
 	} else {
 		m.untrack(it)
 		m.written.MoveToBack(it.written)
-	}
-	if it.Key != e.Key {
-		delete(m.names, name{it.Scope, it.Key})
-		m.names[name{e.Scope, e.Key}] = it
-	}
-	if it.ID != e.ID {
-		m.names[name{e.Scope, e.ID}] = it
 	}
 	it.Entry = e
 	m.track(it)

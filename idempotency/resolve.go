@@ -15,10 +15,9 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 		return false, nil
 	}
 	r := newRequest(l.domain, c)
-	r.now = l.opts.Now()
-	found, err := l.store.Find(ctx, Query{Scope: r.scope, ID: r.id, Key: r.key, Fingerprint: r.Fingerprint}, r.now)
+	found, err := l.look(ctx, r)
 	if err != nil {
-		return false, r.storeFailed(err)
+		return false, err
 	}
 	s.Verified = true
 	resolved := false
@@ -34,6 +33,23 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 		resolved = true
 	}
 	return resolved, nil
+}
+
+// look finds what matters to a call, under the name of the call that carries it
+// out.
+func (l *Ledger) look(ctx context.Context, r *request) ([]Entry, error) {
+	for {
+		r.now = l.opts.Now()
+		found, err := l.store.Find(ctx, Query{Scope: r.scope, ID: r.id, Key: r.key, Fingerprint: r.Fingerprint}, r.now)
+		if err != nil {
+			return nil, r.storeFailed(err)
+		}
+		own := r.own(found)
+		if own == nil || own.SameAs == "" || r.joined {
+			return found, nil
+		}
+		r.follow(own)
+	}
 }
 
 // inTheWay are the calls that keep r from being sent and are not under way.

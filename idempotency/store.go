@@ -24,8 +24,8 @@ type Store interface {
 	// and have q's fingerprint, in any order.
 	Find(ctx context.Context, q Query, now time.Time) ([]Entry, error)
 	// Put writes an entry and returns when that will last. Where e.Revision is 0, no
-	// unexpired entry of the scope may hold e.ID or e.Key; else the entry with e.ID
-	// must be stored with that revision. If not, Put changes nothing and returns
+	// unexpired entry of the scope may hold e.ID or e.Key; else an entry with e.ID and
+	// e.Key must be stored with that revision. If not, Put changes nothing and returns
 	// [ErrConflict]. The stored entry gets the next revision. An entry that has
 	// expired by now is removed instead of written.
 	//

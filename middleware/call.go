@@ -76,7 +76,7 @@ func (c *core) begin(ctx context.Context, method string, req mcp.Request) (conte
 	if method == methodCallTool {
 		name := toolName(req)
 		hints, _ := c.hints.find(target{cl.server.name, name})
-		hints.Keyed = c.announcesKeys(cl)
+		hints.Keyed = cl.announced() != ""
 		cl.tool = c.resolver.Resolve(cl.server.name, name, &hints)
 	} else {
 		cl.tool = c.resolver.Reads(cl.server.name)

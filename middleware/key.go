@@ -128,14 +128,6 @@ func ownKey(ctx context.Context, cl *call, host string, fresh func() string) str
 	return fresh()
 }
 
-// metaName is the key's name in _meta.
-func (cl *call) metaName() string {
-	if name := cl.tool.Key.Meta; name != "" {
-		return name
-	}
-	return idempotency.MetaKey
-}
-
 // carry gives the call its key. stable says that a repeat from above would carry the
 // same key.
 func (cl *call) carry(key string, stable bool) {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
 	"sync"
 	"testing"
@@ -369,5 +370,48 @@ func TestKeyedSessionLostKeepsItsKey(t *testing.T) {
 	r.session = r.connect(t, r.stack)
 	if _, rec, err := r.call("pay_keyed", time.Minute); err != nil || r.server.Effects("pay_keyed") != 1 {
 		t.Errorf("%d effects, err %v, record %+v", r.server.Effects("pay_keyed"), err, rec)
+	}
+}
+
+// TestAnnouncedServer: the tools of a trusted server that says it honours keys are
+// keyed without being listed, and both ends together make one effect of two POSTs.
+func TestAnnouncedServer(t *testing.T) {
+	for _, trusted := range []bool{false, true} {
+		effects := 0
+		server := mcp.NewServer(&mcp.Implementation{Name: "bank", Version: "1"}, nil)
+		server.AddReceivingMiddleware(idempotency.Deduplicate(nil, nil))
+		mcp.AddTool(server, &mcp.Tool{Name: "pay"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			effects++
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil, nil
+		})
+		cut := true
+		sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Mcp-Method") == "tools/call" && cut {
+				cut = false
+				sdk.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler)
+			}
+			sdk.ServeHTTP(w, r)
+		}))
+		var rec *observe.Record
+		stack := middleware.New(&middleware.Options{
+			Policy:   &policy.Policy{Rules: []policy.Rule{{Settings: policy.Settings{TrustAnnotations: new(trusted)}}}},
+			OnRecord: func(_ context.Context, r *observe.Record) { rec = r },
+		})
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+		client.AddSendingMiddleware(stack.Middleware()...)
+		hc := stack.HTTPClient(nil)
+		cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: hc}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"})
+		if effects != 1 || (err == nil) != trusted || (rec.Safety == "keyed") != trusted {
+			t.Errorf("trusted %t: %d effects, err %v, record %+v", trusted, effects, err, rec)
+		}
+		_ = cs.Close()
+		hc.CloseIdleConnections()
+		h.Close()
 	}
 }
