@@ -21,7 +21,7 @@ SAFETY    what the policy says of the tool. read_only and idempotent: a repeat i
 OUTCOME   what the call came to. Only TOOL_SUCCESS is a success; HTTP 200 alone is none.
 DELIVERY  not_sent: nothing left this client. refused: the server says that it did not run the tool. answered: one
           complete answer arrived. unknown: the tool may have run, or not.
-ATTEMPTS  how often the call was tried, or refused here. POSTS: the HTTP requests of all attempts; a question to the user takes one more.
+ATTEMPTS  tries, a refusal on this side included. POSTS: their HTTP requests; a question to the user takes one more.
 EFFECTS   how often the server really ran the tool, from its own ledger.
 model     what the language model reads. caller: the error that the calling program gets; the model sees nothing yet.
 `
