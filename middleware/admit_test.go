@@ -13,8 +13,8 @@ import (
 	"github.com/surecall/surecall/policy"
 )
 
-// never is a rule that repeats nothing.
-var never = policy.Rule{Settings: policy.Settings{Retry: policy.Retry{Repeats: -1}}}
+// never is a rule that repeats nothing, and lets equal calls pass.
+var never = policy.Rule{Settings: policy.Settings{Retry: policy.Retry{Repeats: -1}, Key: policy.Key{Guard: -1}}}
 
 func TestGateHoldsBackEveryCall(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

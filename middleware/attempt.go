@@ -35,7 +35,7 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 // for its JSON-RPC code.
 func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
 	ev := newEvidence(cl.method, cl.tool)
-	ev.header = cl.headers()
+	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
 	started := time.Now()
 	res, err := cl.invoke(withEvidence(ctx, ev), next)
 	if err != nil && ctx.Err() != nil {
@@ -45,6 +45,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	w.posts, w.answer = ev.close()
 	a, res, err := w.judge(ctx, res, err)
 	a.took = time.Since(started)
+	cl.rounds += a.rounds()
 	cl.add(a)
 	if !cl.isTool() {
 		c.learn(cl, res)
@@ -152,6 +153,17 @@ func (w *wire) resume() *resumption {
 		return nil
 	}
 	return &resumption{msg.Params.InputResponses, msg.Params.RequestState}
+}
+
+// rounds is how many rounds of the attempt were answered with another question.
+func (a *attempt) rounds() int {
+	n := 0
+	for i := range a.posts {
+		if a.posts[i].Verdict.Outcome == observe.InputRequired {
+			n++
+		}
+	}
+	return n
 }
 
 // rounds reports whether an earlier round of the attempt was answered.

@@ -20,8 +20,13 @@ type call struct {
 	server  server
 	tool    *policy.Tool
 	key     string
-	minted  bool // the key is ours, and nobody above knows it
-	started time.Time
+	stable  bool // a repeat from above would carry the same key
+	named   bool // the host can ask for this call again, by intent or key
+	rounds  int  // rounds that were answered with another question
+	ledger  *observe.LedgerRecord
+	// reconciled says that the host found the result that the call gets.
+	reconciled bool
+	started    time.Time
 
 	attempts []attempt
 	judged   bool // the last attempt is that of the latest next
@@ -71,6 +76,7 @@ func (c *core) begin(ctx context.Context, method string, req mcp.Request) (conte
 	if method == methodCallTool {
 		name := toolName(req)
 		hints, _ := c.hints.find(target{cl.server.name, name})
+		hints.Keyed = cl.announced() != ""
 		cl.tool = c.resolver.Resolve(cl.server.name, name, &hints)
 	} else {
 		cl.tool = c.resolver.Reads(cl.server.name)

@@ -18,6 +18,7 @@ type core struct {
 	budgets   registry[*policy.Budget]
 	failed    registry[*failedCalls]
 	hints     registry[policy.Annotations]
+	schemas   registry[any]
 }
 
 func newCore(opts *Options) *core {

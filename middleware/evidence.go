@@ -15,7 +15,7 @@ import (
 type evidence struct {
 	method string
 	tool   *policy.Tool // rules for reading the answer; immutable
-	header map[string]string
+	keys   roundKeys
 
 	mu     sync.Mutex
 	closed bool

@@ -24,7 +24,7 @@ func (cl *call) failure(ctx context.Context) *observe.Error {
 		Status:     failingStatus(a),
 		RPC:        a.RPC,
 		Attempts:   cl.attemptRecords(),
-		RepeatSafe: repeatSafe(a.Outcome, delivery, cl.tool, cl.key != "" && !cl.minted),
+		RepeatSafe: repeatSafe(a.Outcome, delivery, cl.tool, cl.stable),
 	}
 	if a.hasRetry {
 		e.RetryAfter = a.retryIn

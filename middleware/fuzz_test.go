@@ -33,7 +33,7 @@ func FuzzWrappedCall(f *testing.F) {
 
 	var body string
 	var sse bool
-	b := newBench(f, nil, policy.Rule{Settings: policy.Settings{Breaker: policy.Breaker{Failures: -1}}})
+	b := newBench(f, nil, policy.Rule{Settings: policy.Settings{Breaker: policy.Breaker{Failures: -1}, Key: policy.Key{Guard: -1}}})
 	f.Cleanup(func() { _ = b.session.Close() })
 	b.wire.call = func(_ int, p posted) (*http.Response, error) {
 		if p.tool == "read_weather" {

@@ -2,19 +2,22 @@ package middleware
 
 import (
 	"context"
+	"errors"
 	"maps"
 	"strconv"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/surecall/surecall/idempotency"
+	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
 )
 
-// Key gives each tools/call one idempotency key: the one that the host put into
-// the context or into _meta, else a fresh one. It stands above the loop, so that
-// no code path can mint a second key for the same call. The caller's params are
-// not changed.
+// Key gives each tools/call one idempotency key, and sees to it that one intent has
+// one effect: calls of keyed and unsafe tools are begun in the ledger before
+// anything is sent, and settled on the way up. It stands above the loop, so that no
+// code path can mint a second key for the same call. The caller's params are not
+// changed.
 func Key(opts *Options) mcp.Middleware { return newCore(opts).keyed }
 
 func (c *core) keyed(next mcp.MethodHandler) mcp.MethodHandler {
@@ -23,38 +26,133 @@ func (c *core) keyed(next mcp.MethodHandler) mcp.MethodHandler {
 		if cl == nil || !cl.isTool() || cl.params() == nil {
 			return next(ctx, method, req)
 		}
-		params := *cl.params()
-		if cl.key = hostKey(ctx, params.Meta); cl.key == "" {
-			cl.key, cl.minted = c.opts.NewKey(), true
-		}
-		params.Meta = maps.Clone(params.Meta)
-		if params.Meta == nil {
-			params.Meta = mcp.Meta{}
-		}
-		params.Meta[idempotency.MetaKey] = cl.key
-		cl.replace(&params)
-		return next(ctx, method, cl.request)
+		k := keying{core: c, call: cl, next: next}
+		return k.run(ctx)
 	}
 }
 
-// hostKey is the key that the host gave the call, or "".
-func hostKey(ctx context.Context, meta mcp.Meta) string {
+// keying takes one call through the ledger.
+type keying struct {
+	core *core
+	call *call
+	next mcp.MethodHandler
+}
+
+func (k *keying) run(ctx context.Context) (mcp.Result, error) {
+	if err := k.core.checkArgument(ctx, k.call); err != nil {
+		return k.refuse(ctx, observe.Blocked, err)
+	}
+	host := hostKey(ctx, k.call)
+	k.call.named = host != "" || idempotency.IntentFrom(ctx) != ""
+	if k.core.opts.Ledger == nil || bypassesLedger(k.call.tool.Safety) {
+		k.call.carry(ownKey(ctx, k.call, host, k.core.opts.NewKey), idempotency.IntentFrom(ctx) != "" || host != "")
+		return k.next(ctx, k.call.method, k.call.request)
+	}
+	ticket, err := k.begin(ctx, host)
+	switch {
+	case err != nil:
+		return k.refuseBegin(ctx, err)
+	case ticket.Answer() != nil:
+		return k.replay(ctx, ticket)
+	}
+	return k.send(ctx, ticket)
+}
+
+// bypassesLedger reports whether a repeat of such a tool needs no ledger.
+func bypassesLedger(s policy.Safety) bool { return s == policy.ReadOnly || s == policy.Idempotent }
+
+// begin asks the ledger.
+func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, error) {
+	cl := k.call
+	print, err := idempotency.FingerprintOf(cl.server.name, cl.tool.Name, cl.params().Arguments)
+	if err != nil {
+		return nil, err
+	}
+	return k.core.opts.Ledger.Begin(ctx, idempotency.Call{
+		Principal:     idempotency.PrincipalFrom(ctx),
+		Server:        cl.server.name,
+		Tool:          cl.tool.Name,
+		Intent:        idempotency.IntentFrom(ctx),
+		Key:           host,
+		Keyed:         cl.tool.Safety == policy.Keyed,
+		Fingerprint:   print,
+		GuardWindow:   cl.tool.Key.Guard,
+		RepeatAllowed: idempotency.RepeatAllowed(ctx),
+	})
+}
+
+// send makes the call and settles it, and looks what became of it where that is in
+// doubt.
+func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Result, error) {
+	cl := k.call
+	// Whoever stands above and calls again gets this key again, from the intent, or
+	// from the guard while its window is open.
+	cl.carry(ticket.Key(), cl.named || cl.tool.Key.Guard > 0)
+	cl.ledger = &observe.LedgerRecord{Step: observe.LedgerSent}
+	if ticket.Adopted() {
+		cl.ledger.Step = observe.LedgerAdopted
+	}
+	if since := ticket.Since(); !since.IsZero() {
+		cl.ledger.Since = &since
+	}
+	defer ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Unknown}) //nolint:errcheck // for panics alone
+	res, err := k.next(ctx, cl.method, cl.request)
+	return k.settle(ctx, ticket, res, err)
+}
+
+// hostKey is the key that the host gave the call: in the context, in _meta, or in
+// the tool's own argument; or "".
+func hostKey(ctx context.Context, cl *call) string {
 	if key := idempotency.KeyFrom(ctx); key != "" {
 		return key
 	}
-	key, _ := meta[idempotency.MetaKey].(string)
+	params := cl.params()
+	if params == nil {
+		return ""
+	}
+	if key, _ := params.Meta[cl.metaName()].(string); key != "" {
+		return key
+	}
+	key, _ := argumentAt(params.Arguments, cl.tool.Key.Argument).(string)
 	return key
+}
+
+// ownKey is the key of a call that no ledger knows.
+func ownKey(ctx context.Context, cl *call, host string, fresh func() string) string {
+	if host != "" {
+		return host
+	}
+	if intent := idempotency.IntentFrom(ctx); intent != "" {
+		return idempotency.DeriveKey(idempotency.PrincipalFrom(ctx), intent, cl.server.name, cl.tool.Name)
+	}
+	return fresh()
+}
+
+// carry gives the call its key. stable says that a repeat from above would carry the
+// same key.
+func (cl *call) carry(key string, stable bool) {
+	cl.key, cl.stable = key, stable
+	params := *cl.params()
+	params.Meta = maps.Clone(params.Meta)
+	if params.Meta == nil {
+		params.Meta = mcp.Meta{}
+	}
+	params.Meta[cl.metaName()] = key
+	if path := cl.tool.Key.Argument; path != "" && argumentAt(params.Arguments, path) == nil {
+		params.Arguments = withArgument(params.Arguments, path, key)
+	}
+	cl.replace(&params)
 }
 
 // headers are the headers that the Transport adds to the call's POSTs: the key,
 // for keyed tools whose policy names a header, as a structured-field string (RFC
 // 9651, section 3.3.3). For other tools a key header would only arm whatever
 // between us and the server takes it for a licence to repeat.
-func (cl *call) headers() map[string]string {
-	if cl.key == "" || cl.tool.Safety != policy.Keyed || cl.tool.Key.Header == "" || !isASCII(cl.key) {
+func (cl *call) headers(key string) map[string]string {
+	if key == "" || cl.tool.Safety != policy.Keyed || cl.tool.Key.Header == "" || !isASCII(key) {
 		return nil
 	}
-	return map[string]string{cl.tool.Key.Header: strconv.Quote(cl.key)}
+	return map[string]string{cl.tool.Key.Header: strconv.Quote(key)}
 }
 
 // isASCII reports whether a key can be a structured-field string.
@@ -65,4 +163,32 @@ func isASCII(s string) bool {
 		}
 	}
 	return true
+}
+
+// refuseBegin ends a call that the ledger did not let pass.
+func (k *keying) refuseBegin(ctx context.Context, err error) (mcp.Result, error) {
+	var refused *idempotency.Error
+	if !errors.As(err, &refused) {
+		return k.refuse(ctx, observe.Blocked, err)
+	}
+	k.call.ledger = &observe.LedgerRecord{Step: observe.LedgerBlocked, Kind: string(refused.Kind)}
+	if !refused.Since.IsZero() {
+		k.call.ledger.Since = &refused.Since
+	}
+	if refused.Kind == idempotency.KindRunning && ctx.Err() != nil {
+		k.call.add(*interrupted(ctx))
+		return nil, k.call.failure(ctx)
+	}
+	return k.refuse(ctx, observe.Blocked, err)
+}
+
+// refuse ends the call before anything was sent.
+func (k *keying) refuse(ctx context.Context, o observe.Outcome, err error) (mcp.Result, error) {
+	reason := err.Error()
+	var refused *idempotency.Error
+	if errors.As(err, &refused) {
+		reason = refused.Reason
+	}
+	k.call.add(attempt{Judgement: local(o, reason), err: err})
+	return nil, k.call.failure(ctx)
 }

@@ -26,6 +26,14 @@ type Options struct {
 	// caller's goroutine, before the call returns. It must not block. Nil: no records
 	// are made.
 	OnRecord func(context.Context, *observe.Record)
+	// Ledger remembers calls of keyed and unsafe tools, so that one intent has one
+	// effect. Default: in memory. NoLedger does without.
+	Ledger *idempotency.Ledger
+	// NoLedger leaves intents, replays and the guard against equal calls to the host.
+	NoLedger bool
+	// Reconcile, if set, finds out what became of a call of a keyed or unsafe tool
+	// whose outcome is unknown.
+	Reconcile Reconciler
 	// NewKey makes idempotency keys. Default [idempotency.NewKey].
 	NewKey func() string
 	// Rand returns a number in [0,1) for the jitter. Default math/rand/v2.
@@ -36,6 +44,12 @@ func (o *Options) copy() Options {
 	var c Options
 	if o != nil {
 		c = *o
+	}
+	switch {
+	case c.NoLedger:
+		c.Ledger = nil
+	case c.Ledger == nil:
+		c.Ledger = idempotency.NewLedger(nil, nil)
 	}
 	if c.NewKey == nil {
 		c.NewKey = idempotency.NewKey

@@ -18,6 +18,7 @@ type post struct {
 	tool     *policy.Tool
 	watch    watch
 	proof    sendProof
+	round    int // of a multi-round-trip call, from 1
 
 	status int          // of the response, with
 	media  string       // its media type; written before the body is handed on
@@ -110,6 +111,9 @@ func postError(s *observe.Post, tool *policy.Tool) *observe.Error {
 // doubling an effect. stableKey says that the key is the caller's own: without it
 // a repeat from above carries another key, which no server recognises.
 func repeatSafe(o observe.Outcome, d observe.Delivery, tool *policy.Tool, stableKey bool) bool {
+	if o == observe.Blocked {
+		return false // it was held back for what a repeat could do
+	}
 	safety := tool.Safety
 	if safety == policy.Keyed && !stableKey {
 		safety = policy.Unsafe

@@ -64,6 +64,7 @@ func (c *core) record(cl *call) *observe.Record {
 		Breaker:         cl.breaker,
 		IdempotencyKey:  idempotency.Hash(cl.key),
 		DurationMs:      milliseconds(time.Since(cl.started)),
+		Ledger:          cl.ledger,
 		ModelText:       cl.text,
 	}
 	if a.hasRetry {

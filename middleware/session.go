@@ -101,15 +101,15 @@ func (c *core) learn(cl *call, res mcp.Result) {
 		return
 	}
 	for _, t := range list.Tools {
-		if t == nil {
-			continue
-		}
-		var hints policy.Annotations
-		if a := t.Annotations; a != nil {
-			hints = policy.Annotations{ReadOnly: a.ReadOnlyHint, Idempotent: a.IdempotentHint}
-		}
-		c.hints.put(target{cl.server.name, t.Name}, hints)
+		c.learnTool(cl.server.name, t)
 	}
+}
+
+func hintsOf(t *mcp.Tool) policy.Annotations {
+	if t.Annotations == nil {
+		return policy.Annotations{}
+	}
+	return policy.Annotations{ReadOnly: t.Annotations.ReadOnlyHint, Idempotent: t.Annotations.IdempotentHint}
 }
 
 // server is what is known of a session's other end.

@@ -146,6 +146,7 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 	}
 	p.watch.start(req.Context(), &t.alarm, ev.tool.Limits)
 	p.proof.watch = &p.watch
+	p.round = ev.round()
 	ev.add(p)
 	return p
 }
@@ -157,7 +158,11 @@ func (t *Transport) send(p *post) (*http.Response, error) {
 	out := p.request.WithContext(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
 	if p.isCall() {
 		out.GetBody = nil
-		out.Header = withHeaders(out.Header, p.evidence.header)
+		if err := p.evidence.keys.dress(out, p.round); err != nil {
+			p.broken(observe.NetworkError, "the request body could not be read", err, true)
+			p.end()
+			return nil, p.err()
+		}
 	}
 	resp, err := t.base.RoundTrip(out)
 	if err != nil {

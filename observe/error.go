@@ -103,6 +103,8 @@ func (e *Error) Error() string {
 
 func (e *Error) advice() string {
 	switch {
+	case e.Outcome == Blocked:
+		return "nothing was sent"
 	case e.Delivery == NotSent:
 		return "not sent, a repeat is safe"
 	case e.RepeatSafe:

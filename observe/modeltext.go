@@ -11,6 +11,9 @@ import (
 // message is quoted, redacted and trimmed; the text of an HTTP body, an address,
 // a header or an error of the network never is.
 func (e *Error) ModelText() string {
+	if e.Outcome == Blocked {
+		return fmt.Sprintf("%s was held back: %s.", e.subject(), strings.TrimSuffix(e.Reason, "."))
+	}
 	parts := []string{fmt.Sprintf("%s did not complete: %s.", e.subject(), e.happened())}
 	if effect := e.effect(); effect != "" {
 		parts = append(parts, effect)
@@ -55,8 +58,6 @@ func (e *Error) happened() string {
 		return "this tool has failed repeatedly and is not being called for now"
 	case RateLimited:
 		return "too many calls, the limit is reached"
-	case Blocked:
-		return "it was held back, because an equal call may already have taken effect"
 	case InputRequired:
 		return "the server kept asking for more time or input"
 	}

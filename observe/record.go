@@ -39,8 +39,10 @@ type Record struct {
 	Attempts     []Attempt `json:"attempts"`
 	Breaker      string    `json:"breaker"`
 	// IdempotencyKey is a short hash of the key, enough to compare.
-	IdempotencyKey string      `json:"idempotencyKey"`
-	Deviations     []Deviation `json:"deviations"`
+	IdempotencyKey string `json:"idempotencyKey"`
+	// Ledger says what the ledger made of the call; null for calls that bypass it.
+	Ledger     *LedgerRecord `json:"ledger"`
+	Deviations []Deviation   `json:"deviations"`
 	// Excerpt is the redacted beginning of an unusable body, 512 bytes at most;
 	// never a part of a result.
 	Excerpt    string  `json:"excerpt"`
@@ -48,6 +50,29 @@ type Record struct {
 	// ModelText is what the model would see, when that is ours.
 	ModelText string `json:"modelText"`
 }
+
+// LedgerRecord is the ledger's side of a record.
+type LedgerRecord struct {
+	Step LedgerStep `json:"step"`
+	// Kind says why a call was blocked, or that settling it failed ("store").
+	Kind string `json:"kind,omitempty"`
+	// Since is when the earlier call was begun that this one repeats.
+	Since *time.Time `json:"since,omitempty"`
+	// Reconciled is what the host found out about a call in doubt.
+	Reconciled string `json:"reconciled,omitempty"`
+	// Settled is the state in which the call was left.
+	Settled string `json:"settled,omitempty"`
+}
+
+// LedgerStep says what the ledger did with a call.
+type LedgerStep string
+
+const (
+	LedgerSent     LedgerStep = "sent"     // begun, and sent
+	LedgerAdopted  LedgerStep = "adopted"  // sent with the key of an equal call in doubt
+	LedgerReplayed LedgerStep = "replayed" // answered as it was before, nothing sent
+	LedgerBlocked  LedgerStep = "blocked"  // refused, nothing sent
+)
 
 // RPCRecord is the JSON-RPC side of a record.
 type RPCRecord struct {

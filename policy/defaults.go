@@ -29,6 +29,7 @@ func Defaults() Tool {
 		},
 		Breaker:   Breaker{Failures: 5, Open: 30 * time.Second},
 		Gate:      GateServer,
+		Key:       Key{Guard: 10 * time.Minute},
 		Surface:   SurfaceCaller,
 		MaxResult: 64 << 20,
 	}

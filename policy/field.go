@@ -35,6 +35,9 @@ const (
 	fieldNoWait
 	fieldGate
 	fieldKeyHeader
+	fieldKeyMeta
+	fieldKeyArgument
+	fieldKeyGuard
 	fieldSurface
 	fieldStrict
 	fieldTolerate
@@ -78,6 +81,9 @@ var fields = [fieldCount]struct {
 	fieldNoWait:          {"limiter.no_wait", func(t *Tool, s *Settings) bool { return flag(&t.Limiter.NoWait, s.Limiter.NoWait) }},
 	fieldGate:            {"gate", func(t *Tool, s *Settings) bool { return word(&t.Gate, s.Gate, GateServer) }},
 	fieldKeyHeader:       {"key.header", func(t *Tool, s *Settings) bool { return text(&t.Key.Header, s.Key.Header) }},
+	fieldKeyMeta:         {"key.meta", func(t *Tool, s *Settings) bool { return text(&t.Key.Meta, s.Key.Meta) }},
+	fieldKeyArgument:     {"key.argument", func(t *Tool, s *Settings) bool { return text(&t.Key.Argument, s.Key.Argument) }},
+	fieldKeyGuard:        {"key.guard", func(t *Tool, s *Settings) bool { return number(&t.Key.Guard, s.Key.Guard) }},
 	fieldSurface:         {"surface", func(t *Tool, s *Settings) bool { return word(&t.Surface, s.Surface, SurfaceCaller) }},
 	fieldStrict:          {"strict", func(t *Tool, s *Settings) bool { return flag(&t.Reading.Strict, s.Strict) }},
 	fieldTolerate:        {"tolerate", func(t *Tool, s *Settings) bool { return names(&t.Reading.Tolerate, s.Tolerate) }},

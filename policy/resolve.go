@@ -9,6 +9,8 @@ type Annotations struct {
 	ReadOnly bool
 	// Idempotent is idempotentHint.
 	Idempotent bool
+	// Keyed says that the server announces that it executes a call once for each key.
+	Keyed bool
 }
 
 // Resolve returns the policy in force for a tool of a server. It never returns
@@ -82,6 +84,8 @@ func (t *Tool) trust(a Annotations) {
 		t.Safety = ReadOnly
 	case a.Idempotent:
 		t.Safety = Idempotent
+	case a.Keyed:
+		t.Safety = Keyed
 	default:
 		return
 	}

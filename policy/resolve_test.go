@@ -23,6 +23,7 @@ func TestDefaults(t *testing.T) {
 		Limits:    policy.Limits{Connect: 10 * time.Second, Silence: 5 * time.Minute, Call: 10 * time.Minute},
 		Breaker:   policy.Breaker{Failures: 5, Open: 30 * time.Second},
 		Gate:      policy.GateServer,
+		Key:       policy.Key{Guard: 10 * time.Minute},
 		Surface:   policy.SurfaceCaller,
 		MaxResult: 64 << 20,
 	}

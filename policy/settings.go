@@ -149,11 +149,23 @@ type Limiter struct {
 	NoWait *bool
 }
 
-// Key says where the idempotency key goes beside _meta, where it always is.
+// Key says where the idempotency key goes, and how equal calls are guarded.
 type Key struct {
-	// Header names the HTTP header that carries the key; empty is not set. Its
-	// value is a structured-field string. It has an effect on keyed tools only.
+	// Header names an HTTP header that carries the key too, for keyed tools only;
+	// empty is not set. Its value is a structured-field string (RFC 9651).
 	Header string
+	// Meta is the key's name in _meta, where every call carries it. Default
+	// "io.github.surecall/idempotency-key"; commerce protocols use "idempotency-key".
+	Meta string
+	// Argument names the argument that carries the key too, for tools that have one: a
+	// property, or a JSON Pointer (RFC 6901) such as "/payment/idempotency_key". A
+	// value that the caller has set is kept, and is the call's key. A tool whose input
+	// schema has no such property is not called. Empty is not set.
+	Argument string
+	// Guard is how long a call whose outcome is unknown stands in the way of an equal
+	// one: an unsafe one is not sent, a keyed one adopts its key. Default 10 min;
+	// negative is no guard.
+	Guard time.Duration
 }
 
 // Gate says which calls wait when a server has answered 429 and named a wait.

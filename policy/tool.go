@@ -25,7 +25,7 @@ type Tool struct {
 	Breaker Breaker // zero is no breaker
 	Limiter EffectiveLimiter
 	Gate    Gate
-	Key     Key // empty unless the tool is keyed
+	Key     Key // Header is empty unless the tool is keyed
 	Surface Surface
 	Reading observe.Reading
 	// MaxResult in bytes; zero is no limit.

@@ -131,6 +131,7 @@ func (c *check) settings(s *Settings) {
 		c.report(fields[fieldRate].name, "not a finite number; -1 is no limit")
 	}
 	c.keyHeader(s)
+	c.keyNames(&s.Key)
 }
 
 // keyHeader: without a server that honours the key, a key header only invites
@@ -149,6 +150,22 @@ func (c *check) keyHeader(s *Settings) {
 		c.report(setting, strconv.Quote(name)+" is not a header name")
 	case isReserved(name):
 		c.report(setting, strconv.Quote(name)+" already has a meaning of its own")
+	}
+}
+
+// keyNames: names in _meta have an optional prefix, of which some are reserved (MCP
+// 2026-07-28, basic protocol, _meta).
+func (c *check) keyNames(k *Key) {
+	prefix, _, slash := strings.Cut(k.Meta, "/")
+	labels := strings.Split(prefix, ".")
+	switch {
+	case strings.ContainsAny(k.Meta, " \t\r\n"):
+		c.report(fields[fieldKeyMeta].name, strconv.Quote(k.Meta)+" holds white space")
+	case slash && len(labels) > 1 && (labels[1] == "mcp" || labels[1] == "modelcontextprotocol"):
+		c.report(fields[fieldKeyMeta].name, strconv.Quote(k.Meta)+" has a prefix that MCP keeps for itself")
+	}
+	if strings.HasPrefix(k.Argument, "/") && strings.Contains(k.Argument+"/", "//") {
+		c.report(fields[fieldKeyArgument].name, strconv.Quote(k.Argument)+" has an empty step")
 	}
 }
 

@@ -57,6 +57,10 @@ func TestValidate(t *testing.T) {
 
 		{"every safety", settings(policy.Settings{Safety: policy.Idempotent}), nil},
 		{"unknown safety", settings(policy.Settings{Safety: "read-only"}), []string{"r: safety"}},
+		{"key in _meta", settings(policy.Settings{Key: policy.Key{Meta: "com.example/key", Argument: "/a/b"}}), nil},
+		{"key in _meta of MCP", settings(policy.Settings{Key: policy.Key{Meta: "io.modelcontextprotocol/key"}}), []string{"r: key.meta"}},
+		{"key in _meta with a space", settings(policy.Settings{Key: policy.Key{Meta: "my key"}}), []string{"r: key.meta"}},
+		{"argument with an empty step", settings(policy.Settings{Key: policy.Key{Argument: "/a//b"}}), []string{"r: key.argument"}},
 		{"unknown gate", settings(policy.Settings{Gate: "all"}), []string{"r: gate"}},
 		{"unknown surface", settings(policy.Settings{Surface: "user"}), []string{"r: surface"}},
 		{"known deviation", settings(policy.Settings{Tolerate: []string{"id_form"}}), nil},

@@ -169,7 +169,7 @@ func TestInterrupt(t *testing.T) {
 			return middlewaretest.Result{}
 		}})
 		v := runWith(ctx, strings.NewReader(""), "-endpoint", s.URL(), "-json", "-parallel", parallel, "-call", "pay",
-			"-call", "pay", "-call", "pay")
+			"-call", `pay={"n":2}`, "-call", `pay={"n":3}`)
 		v.want(t, exitFailed, "doctor: interrupted; ")
 		r := v.records(t)
 		dark := 0 // with two at a time, the other one may not have been sent

@@ -14,6 +14,7 @@ type call struct {
 	story  string // what the server does
 	faults []middlewaretest.Fault
 	within time.Duration // the caller's deadline; 0 is none
+	again  bool          // with the arguments of the call before
 	gone   bool          // the server is shut down before the call
 	want   ending
 }
@@ -44,6 +45,10 @@ func calls() []call {
 			tool: "pay", story: "pays; the connection is cut",
 			faults: faults(middlewaretest.Reset().Executed()),
 			want:   ending{observe.NetworkError, observe.Unknown, 1, 1, 1},
+		},
+		{
+			tool: "pay", story: "is held back: an equal call in doubt", again: true,
+			want: ending{observe.Blocked, observe.NotSent, 1, 0, 0},
 		},
 		{
 			tool: "pay_keyed", story: "pays; cut; knows the key when repeated",

@@ -18,6 +18,7 @@ type kitchen struct {
 	http    *http.Client
 	session *mcp.ClientSession
 	record  *observe.Record // of the latest call
+	order   int             // the argument that tells calls apart
 }
 
 // open starts the server and connects the client. This is all there is to wrapping
@@ -60,7 +61,10 @@ func (k *kitchen) make(ctx context.Context, c call) row {
 	k.record = &observe.Record{}
 	k.server.Script(c.tool, c.faults...)
 	effects, arrived := k.server.Effects(c.tool), k.server.Posts(c.tool)
-	params := &mcp.CallToolParams{Name: c.tool, Arguments: map[string]any{}}
+	if !c.again {
+		k.order++
+	}
+	params := &mcp.CallToolParams{Name: c.tool, Arguments: map[string]any{"order": k.order}}
 	params.SetProgressToken(c.tool)
 	res, err := k.session.CallTool(ctx, params)
 	return row{

@@ -1,0 +1,417 @@
+package middleware_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/idempotency"
+	"github.com/surecall/surecall/middleware"
+	"github.com/surecall/surecall/middleware/middlewaretest"
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
+
+// dark cuts the connection of the first n calls after they were sent.
+func dark(n int) func(int, posted) (*http.Response, error) {
+	return func(i int, p posted) (*http.Response, error) {
+		if i <= n {
+			p.connect(true)
+			return nil, errors.New("reset")
+		}
+		return p.answer()
+	}
+}
+
+// noRepeats keeps the loop out of what is tested.
+var noRepeats = policy.Rule{Settings: policy.Settings{Retry: policy.Retry{Repeats: -1}, Breaker: policy.Breaker{Failures: -1}}}
+
+func TestEqualCallIsBlocked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, dark(1), noRepeats)
+		defer b.session.Close()
+		_, _, _ = b.call("pay", 0)
+		time.Sleep(time.Minute)
+		_, rec, err := b.call("pay", 0)
+		var e *observe.Error
+		if !errors.As(err, &e) || rec.Outcome != observe.Blocked || rec.Delivery != observe.NotSent || e.RepeatSafe || b.wire.count() != 1 {
+			t.Fatalf("%d POSTs, err %v, record %+v", b.wire.count(), err, rec)
+		}
+		if rec.Ledger == nil || rec.Ledger.Step != observe.LedgerBlocked || rec.Ledger.Kind != "equal" || time.Since(*rec.Ledger.Since) != time.Minute {
+			t.Errorf("ledger %+v", rec.Ledger)
+		}
+		if _, rec, err := b.callIn(idempotency.WithPrincipal(t.Context(), "other"), "pay"); err != nil {
+			t.Errorf("another principal: %v %+v", err, rec)
+		}
+		if _, rec, err := b.callIn(idempotency.WithRepeatAllowed(t.Context()), "pay"); err != nil || rec.Ledger.Settled != "completed" {
+			t.Errorf("allowed: %v %+v", err, rec)
+		}
+	})
+}
+
+func TestGuardWindowEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, dark(1), noRepeats)
+		defer b.session.Close()
+		_, _, _ = b.call("pay", 0)
+		time.Sleep(10*time.Minute - time.Second)
+		if _, rec, _ := b.call("pay", 0); rec.Outcome != observe.Blocked {
+			t.Errorf("within the window: %+v", rec)
+		}
+		time.Sleep(time.Second)
+		if _, rec, err := b.call("pay", 0); err != nil {
+			t.Errorf("after the window: %v %+v", err, rec)
+		}
+	})
+}
+
+func TestKeyedCallAdoptsTheKey(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, dark(1), noRepeats)
+		defer b.session.Close()
+		_, _, err := b.call("pay_keyed", 0)
+		var e *observe.Error
+		if !errors.As(err, &e) || !e.RepeatSafe {
+			t.Errorf("a repeat from above is not safe: %+v", e)
+		}
+		_, rec, err := b.call("pay_keyed", 0)
+		if err != nil || rec.Ledger.Step != observe.LedgerAdopted {
+			t.Errorf("err %v, record %+v", err, rec)
+		}
+		keys := map[any]bool{}
+		for _, p := range b.wire.posts {
+			keys[p.params.Meta[idempotency.MetaKey]] = true
+		}
+		if len(keys) != 1 {
+			t.Errorf("keys %v", keys)
+		}
+		if _, rec, _ := b.callIn(idempotency.WithKey(t.Context(), "own"), "pay_keyed"); rec.Ledger.Step != observe.LedgerSent {
+			t.Errorf("a call with a key of its own: %+v", rec.Ledger)
+		}
+	})
+}
+
+// TestSameIntent walks through what becomes of an intent that comes again.
+func TestSameIntent(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		tool  string
+		first func(int, posted) (*http.Response, error)
+		step  observe.LedgerStep
+		posts int
+		kind  string
+	}{
+		{"completed", "pay", dark(0), observe.LedgerReplayed, 1, ""},
+		{"refused", "pay", func(n int, p posted) (*http.Response, error) {
+			if n == 1 {
+				return jsonAnswer(400, ""), nil
+			}
+			return p.answer()
+		}, observe.LedgerSent, 2, ""},
+		{"unknown", "pay", dark(1), observe.LedgerBlocked, 1, "unknown"},
+		{"unknown, keyed", "pay_keyed", dark(1), observe.LedgerSent, 2, ""},
+		{"completed with an error", "pay", func(_ int, p posted) (*http.Response, error) {
+			return jsonAnswer(200, `{"jsonrpc":"2.0","id":`+string(p.id)+`,"error":{"code":-32602,"message":"m","data":[1]}}`), nil
+		}, observe.LedgerReplayed, 1, ""},
+		{"completed with a tool error", "pay", func(_ int, p posted) (*http.Response, error) {
+			return jsonAnswer(200, `{"jsonrpc":"2.0","id":`+string(p.id)+`,"result":{"content":[{"type":"text","text":"no"}],"isError":true,"structuredContent":{"n":9007199254740993}}}`), nil
+		}, observe.LedgerReplayed, 1, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				b := newBench(t, c.first, noRepeats)
+				defer b.session.Close()
+				ctx := idempotency.WithIntent(t.Context(), "session/call-1")
+				res1, first, err1 := b.callIn(ctx, c.tool)
+				res2, second, err2 := b.callIn(ctx, c.tool)
+				if second.Ledger == nil || second.Ledger.Step != c.step || second.Ledger.Kind != c.kind || b.wire.count() != c.posts {
+					t.Fatalf("%d POSTs, ledger %+v, err %v", b.wire.count(), second.Ledger, err2)
+				}
+				if first.IdempotencyKey == "" || c.step != observe.LedgerBlocked && second.IdempotencyKey != first.IdempotencyKey {
+					t.Errorf("keys %s, %s", first.IdempotencyKey, second.IdempotencyKey)
+				}
+				if c.step == observe.LedgerReplayed {
+					sameAnswer(t, res1, err1, res2, err2)
+					if second.Outcome != first.Outcome || second.PostCount != 0 {
+						t.Errorf("record %+v", second)
+					}
+				}
+			})
+		})
+	}
+}
+
+// sameAnswer checks that a replay is the first answer, marked.
+func sameAnswer(t *testing.T, res1 *mcp.CallToolResult, err1 error, res2 *mcp.CallToolResult, err2 error) {
+	t.Helper()
+	if err1 != nil || err2 != nil {
+		var e1, e2 *observe.Error
+		if !errors.As(err1, &e1) || !errors.As(err2, &e2) || !reflect.DeepEqual(e1.RPC, e2.RPC) {
+			t.Errorf("errors %v, %v", err1, err2)
+		}
+		return
+	}
+	if res2.Meta[idempotency.MetaReplay] == nil {
+		t.Error("the replay is not marked")
+	}
+	delete(res2.Meta, idempotency.MetaReplay)
+	a, _ := json.Marshal(res1)
+	b, _ := json.Marshal(res2)
+	if len(res2.Meta) == 0 && string(a) != string(b) {
+		t.Errorf("answers\n%s\n%s", a, b)
+	}
+}
+
+func TestIntentWithOtherArguments(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, dark(0))
+		defer b.session.Close()
+		ctx := idempotency.WithIntent(t.Context(), "i")
+		_, _, _ = b.callIn(ctx, "pay")
+		_, err := b.session.CallTool(ctx, &mcp.CallToolParams{Name: "pay", Arguments: map[string]any{"amount": 2}})
+		var e *observe.Error
+		if !errors.As(err, &e) || e.Outcome != observe.Blocked || b.wire.count() != 1 {
+			t.Errorf("%d POSTs, %v", b.wire.count(), err)
+		}
+	})
+}
+
+// TestConcurrentIntent: the second caller waits for the first's answer, bounded by
+// its own deadline.
+func TestConcurrentIntent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(_ int, p posted) (*http.Response, error) {
+			time.Sleep(10 * time.Second)
+			return p.answer()
+		})
+		defer b.session.Close()
+		ctx := idempotency.WithIntent(t.Context(), "i")
+		var wg sync.WaitGroup
+		for i := range 4 {
+			wg.Go(func() {
+				time.Sleep(time.Duration(i) * time.Second)
+				if _, err := b.session.CallTool(ctx, &mcp.CallToolParams{Name: "pay"}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Go(func() {
+			time.Sleep(time.Second)
+			short, cancel := context.WithTimeout(ctx, 2*time.Second)
+			defer cancel()
+			start := time.Now()
+			_, err := b.session.CallTool(short, &mcp.CallToolParams{Name: "pay"})
+			if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) != 2*time.Second {
+				t.Errorf("after %v: %v", time.Since(start), err)
+			}
+		})
+		wg.Wait()
+		if b.wire.count() != 1 {
+			t.Errorf("%d POSTs", b.wire.count())
+		}
+	})
+}
+
+// brokenStore fails as a full disk does.
+type brokenStore struct{ idempotency.Store }
+
+func (brokenStore) Find(context.Context, idempotency.Query, time.Time) ([]idempotency.Entry, error) {
+	return nil, errors.New("disk full")
+}
+
+// TestBrokenLedger: calls that could repeat an effect are stopped, reading goes on.
+func TestBrokenLedger(t *testing.T) {
+	so := middlewaretest.Options{}
+	r := newRig(t, so)
+	r.stack = middleware.New(&middleware.Options{
+		Policy:   &policy.Policy{Rules: classes()},
+		Ledger:   idempotency.NewLedger(brokenStore{idempotency.NewMemory(nil)}, nil),
+		OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+	})
+	r.session = r.connect(t, r.stack)
+	for tool, want := range map[string]observe.Outcome{
+		"pay": observe.Blocked, "pay_keyed": observe.Blocked, "read_weather": observe.ToolSuccess, "set_label": observe.ToolSuccess,
+	} {
+		_, rec, _ := r.call(tool, time.Minute)
+		if rec.Outcome != want || want == observe.Blocked && (r.server.Posts(tool) != 0 || rec.Delivery != observe.NotSent || rec.Ledger.Kind != "store") {
+			t.Errorf("%s: %+v", tool, rec)
+		}
+	}
+}
+
+func TestReconcile(t *testing.T) {
+	for _, c := range []struct {
+		finding middleware.Finding
+		posts   int
+		fails   bool
+		settled string
+	}{
+		{middleware.Happened, 1, false, "completed"},
+		{middleware.DidNotHappen, 2, false, "completed"},
+		{middleware.CannotTell, 1, true, "unknown"},
+	} {
+		t.Run(string(c.finding), func(t *testing.T) {
+			r := newRig(t, middlewaretest.Options{})
+			r.stack = middleware.New(&middleware.Options{
+				OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+				Reconcile: func(ctx context.Context, u *middleware.Unresolved) (middleware.Finding, *mcp.CallToolResult, error) {
+					// A host would look through the session; here only that it can.
+					if _, err := u.Session.CallTool(ctx, &mcp.CallToolParams{Name: "read_weather"}); err != nil {
+						t.Error(err)
+					}
+					return c.finding, &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil
+				},
+			})
+			r.session = r.connect(t, r.stack)
+			r.server.Script("pay", middlewaretest.Reset())
+			res, rec, err := r.call("pay", time.Minute)
+			if (err != nil) != c.fails || r.server.Posts("pay") != c.posts || rec.Ledger.Reconciled != string(c.finding) || rec.Ledger.Settled != c.settled {
+				t.Errorf("err %v, %d POSTs, ledger %+v", err, r.server.Posts("pay"), rec.Ledger)
+			}
+			if c.finding == middleware.Happened && (res.Content[0].(*mcp.TextContent).Text != "paid" || rec.Outcome == observe.ToolSuccess) {
+				t.Errorf("result %+v, record %+v", res, rec)
+			}
+		})
+	}
+}
+
+// TestRoundKeys: each round has a key of its own, in _meta and header, a repeat of a
+// round has the round's, and the call's key travels beside it.
+func TestRoundKeys(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{}, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: policy.Keyed, Key: policy.Key{Header: "Idempotency-Key"}}})
+	r.server.Script("ask", middlewaretest.SecondRound(middlewaretest.Status(503)))
+	ctx := idempotency.WithKey(t.Context(), "call-key")
+	if _, rec, err := r.callIn(ctx, "ask", map[string]any{"note": `"io.github.surecall/idempotency-key":"call-key"`}); err != nil || r.asked != 1 {
+		t.Fatalf("asked %d times, err %v, record %+v", r.asked, err, rec)
+	}
+	second := idempotency.RoundKey("call-key", 2)
+	want := []string{"call-key", second, second}
+	var i int
+	for _, e := range r.server.Entries() {
+		if e.Tool != "ask" {
+			continue
+		}
+		if e.Key != want[i] || e.Header.Get("Idempotency-Key") != `"`+want[i]+`"` {
+			t.Errorf("POST %d: key %s, header %s, want %s", i, e.Key, e.Header.Get("Idempotency-Key"), want[i])
+		}
+		if call := string(e.Meta[idempotency.MetaCallKey]); i > 0 && call != `"call-key"` {
+			t.Errorf("POST %d: call key %s", i, call)
+		}
+		i++
+	}
+	if i != 3 {
+		t.Errorf("%d POSTs", i)
+	}
+}
+
+// TestKeyInArgument: the key goes where the policy says the tool has it, a value of
+// the caller's is kept and adopted, and a tool without such an argument is not called.
+func TestKeyInArgument(t *testing.T) {
+	rule := func(path string) policy.Rule {
+		return policy.Rule{Settings: policy.Settings{Key: policy.Key{Argument: path}}}
+	}
+	r := newRig(t, middlewaretest.Options{}, rule("idempotency_key"))
+	args := map[string]any{"amount": 1}
+	if _, rec, err := r.callIn(t.Context(), "pay_keyed", args); err != nil || len(args) != 1 {
+		t.Fatalf("arguments %v, err %v, record %+v", args, err, rec)
+	}
+	if _, _, err := r.callIn(t.Context(), "pay_keyed", map[string]any{"idempotency_key": "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	var keys []string
+	for _, e := range r.server.Entries() {
+		if e.Tool != "pay_keyed" {
+			continue
+		}
+		var got struct {
+			Key string `json:"idempotency_key"`
+		}
+		if err := json.Unmarshal(e.Arguments, &got); err != nil || got.Key != e.Key {
+			t.Errorf("argument %q, _meta %q", got.Key, e.Key)
+		}
+		keys = append(keys, e.Key)
+	}
+	if len(keys) != 2 || keys[0] == "" || keys[1] != "mine" || r.server.Counts().Lists != 1 {
+		t.Errorf("keys %v, %d tools/list", keys, r.server.Counts().Lists)
+	}
+	_, rec, err := r.callIn(t.Context(), "pay", nil)
+	if err == nil || rec.Outcome != observe.Blocked || r.server.Posts("pay") != 0 {
+		t.Errorf("a tool without the argument: %v %+v", err, rec)
+	}
+}
+
+func TestKeyUnderAnotherName(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{}, policy.Rule{Settings: policy.Settings{Key: policy.Key{Meta: "idempotency-key"}}})
+	if _, _, err := r.call("pay", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	entries := r.server.Entries()
+	if e := entries[len(entries)-1]; e.Meta["idempotency-key"] == nil || e.Meta[idempotency.MetaKey] != nil {
+		t.Errorf("_meta %v", e.Meta)
+	}
+}
+
+// TestKeyedSessionLostKeepsItsKey: a 404 after the tool ran, and a framework that
+// reconnects and calls again.
+func TestKeyedSessionLostKeepsItsKey(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true})
+	f, _ := middlewaretest.FaultNamed("session-forgotten-executed")
+	r.server.Script("pay_keyed", f)
+	_, _, _ = r.call("pay_keyed", time.Minute)
+	r.session = r.connect(t, r.stack)
+	if _, rec, err := r.call("pay_keyed", time.Minute); err != nil || r.server.Effects("pay_keyed") != 1 {
+		t.Errorf("%d effects, err %v, record %+v", r.server.Effects("pay_keyed"), err, rec)
+	}
+}
+
+// TestAnnouncedServer: the tools of a trusted server that says it honours keys are
+// keyed without being listed, and both ends together make one effect of two POSTs.
+func TestAnnouncedServer(t *testing.T) {
+	for _, trusted := range []bool{false, true} {
+		effects := 0
+		server := mcp.NewServer(&mcp.Implementation{Name: "bank", Version: "1"}, nil)
+		server.AddReceivingMiddleware(idempotency.Deduplicate(nil, nil))
+		mcp.AddTool(server, &mcp.Tool{Name: "pay"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+			effects++
+			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil, nil
+		})
+		cut := true
+		sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
+		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("Mcp-Method") == "tools/call" && cut {
+				cut = false
+				sdk.ServeHTTP(httptest.NewRecorder(), r)
+				panic(http.ErrAbortHandler)
+			}
+			sdk.ServeHTTP(w, r)
+		}))
+		var rec *observe.Record
+		stack := middleware.New(&middleware.Options{
+			Policy:   &policy.Policy{Rules: []policy.Rule{{Settings: policy.Settings{TrustAnnotations: new(trusted)}}}},
+			OnRecord: func(_ context.Context, r *observe.Record) { rec = r },
+		})
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+		client.AddSendingMiddleware(stack.Middleware()...)
+		hc := stack.HTTPClient(nil)
+		cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: h.URL, HTTPClient: hc}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"})
+		if effects != 1 || (err == nil) != trusted || (rec.Safety == "keyed") != trusted {
+			t.Errorf("trusted %t: %d effects, err %v, record %+v", trusted, effects, err, rec)
+		}
+		_ = cs.Close()
+		hc.CloseIdleConnections()
+		h.Close()
+	}
+}

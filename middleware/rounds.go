@@ -1,0 +1,80 @@
+package middleware
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+
+	"github.com/surecall/surecall/idempotency"
+	"github.com/surecall/surecall/observe"
+)
+
+// roundKeys gives each round of a multi-round-trip call (MCP 2026-07-28) a key of
+// its own. The SDK's loop runs below the middlewares and sends every round with the
+// same _meta (go-sdk v1.8.0); a server or proxy that deduplicates naively would
+// answer round two with its answer to round one. So from the second round on the
+// key is exchanged in the body, and the call's key put beside it.
+type roundKeys struct {
+	meta   string // the key's name in _meta
+	key    string // of the call, which is that of round one
+	before int    // rounds answered by earlier attempts
+	header func(key string) map[string]string
+}
+
+// round is the number of the round that the next POST of an attempt belongs to.
+func (e *evidence) round() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return 1 + e.keys.before + answeredRounds(e.posts)
+}
+
+func answeredRounds(posts []*post) int {
+	n := 0
+	for _, p := range posts {
+		if p.seen.Verdict.Outcome == observe.InputRequired {
+			n++
+		}
+	}
+	return n
+}
+
+// dress gives the request that is sent the key of its round.
+func (k *roundKeys) dress(out *http.Request, round int) error {
+	key := idempotency.RoundKey(k.key, round)
+	if k.header != nil {
+		out.Header = withHeaders(out.Header, k.header(key))
+	}
+	if round <= 1 || k.key == "" {
+		return nil
+	}
+	body, err := io.ReadAll(out.Body)
+	out.Body.Close()
+	if err != nil {
+		return err
+	}
+	body = k.exchange(body, key)
+	out.Body, out.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	return nil
+}
+
+// exchange puts a round's key in the place of the call's. The SDK writes _meta before
+// the arguments, so the first member of that name and value is the one.
+func (k *roundKeys) exchange(body []byte, key string) []byte {
+	call := member(k.meta, k.key)
+	round := append(append(member(k.meta, key), ','), member(idempotency.MetaCallKey, k.key)...)
+	return bytes.Replace(body, call, round, 1)
+}
+
+// member is a member of an object in the form that the SDK writes.
+func member(name, value string) []byte {
+	return append(append(jsonText(name), ':'), jsonText(value)...)
+}
+
+func jsonText(s string) []byte {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	_ = enc.Encode(s) // a string always encodes
+	return bytes.TrimSuffix(b.Bytes(), []byte("\n"))
+}
