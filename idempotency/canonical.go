@@ -15,9 +15,9 @@ import (
 )
 
 var (
-	// errAmbiguous says that two readers could understand a JSON text in two ways.
-	errAmbiguous = errors.New("ambiguous JSON")
-	errTooDeep   = errors.New("arguments nested too deeply")
+	// errVerbatim says that a JSON text has no other form than its own.
+	errVerbatim = errors.New("no canonical form")
+	errTooDeep  = errors.New("arguments nested too deeply")
 )
 
 // maxDepth is encoding/json's own limit.
@@ -111,13 +111,10 @@ func appendValue(b []byte, v any) ([]byte, error) {
 }
 
 func appendObject(b []byte, o object) ([]byte, error) {
-	slices.SortFunc(o, func(x, y member) int { return compareUTF16(x.name, y.name) })
+	slices.SortStableFunc(o, func(x, y member) int { return compareUTF16(x.name, y.name) })
 	b = append(b, '{')
 	for i, m := range o {
 		if i > 0 {
-			if m.name == o[i-1].name {
-				return nil, errAmbiguous
-			}
 			b = append(b, ',')
 		}
 		var err error
@@ -163,7 +160,7 @@ func compareUTF16(a, b string) int {
 // section 3.2.2.2). The decoder puts U+FFFD for what is not Unicode.
 func appendString(b []byte, s string) ([]byte, error) {
 	if strings.ContainsRune(s, utf8.RuneError) {
-		return nil, errAmbiguous
+		return nil, errVerbatim
 	}
 	b = append(b, '"')
 	for i := range len(s) {
@@ -219,13 +216,13 @@ func decimal(number string) (string, error) {
 		return "0", nil
 	}
 	if len(power) > 10 {
-		return "", errAmbiguous
+		return "", errVerbatim
 	}
 	exponent := -len(fraction)
 	if power != "" {
 		n, err := strconv.Atoi(power)
 		if err != nil {
-			return "", errAmbiguous
+			return "", errVerbatim
 		}
 		exponent += n
 	}

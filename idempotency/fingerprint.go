@@ -24,9 +24,10 @@ type Fingerprint [sha256.Size]byte
 //
 //   - A number is compared exactly, not as the double nearest to it: 64-bit ids
 //     beyond 2^53 stay apart.
-//   - Arguments that the scheme refuses, because a member occurs twice or because a
-//     string is not Unicode, count as they are written, byte for byte. So do those
-//     that hold the replacement character U+FFFD, which cannot be told from it.
+//   - A member that occurs twice counts twice, in its order.
+//   - Arguments with a string that is not Unicode count as they are written, byte for
+//     byte. So do those that hold the replacement character U+FFFD, which cannot be
+//     told from it.
 //   - A bare value is as good as an object.
 //
 // It fails where the arguments cannot be marshaled to JSON, or are nested deeper
@@ -46,7 +47,7 @@ func FingerprintOf(server, tool string, arguments any) (Fingerprint, error) {
 	switch err {
 	case nil:
 		return Fingerprint(digest("surecall fingerprint 1", server, tool, string(form))), nil
-	case errAmbiguous:
+	case errVerbatim:
 		return Fingerprint(digest("surecall verbatim fingerprint 1", server, tool, string(raw))), nil
 	}
 	return Fingerprint{}, fmt.Errorf("fingerprint of tool %q: %w", tool, err)

@@ -76,7 +76,8 @@ func TestFingerprintOfArguments(t *testing.T) {
 		{"beyond a double, different", raw(`1e400`), raw(`1e401`), false},
 		{"below a double", raw(`1e-400`), raw(`0`), false},
 		{"an absurd exponent counts as written", raw(`[1e99999999999]`), raw(`[1e99999999998]`), false},
-		{"a member twice counts as written", raw(`{"a":1,"a":2}`), raw(`{"a":2,"a":1}`), false},
+		{"a member twice, in order", raw(`{"b":0,"a":1,"a":2}`), raw(`{"a":1,"b":0,"a":2}`), true},
+		{"a member twice, in another order", raw(`{"a":1,"a":2}`), raw(`{"a":2,"a":1}`), false},
 		{"a member twice is not the last of them", raw(`{"a":1,"a":2}`), raw(`{"a":2}`), false},
 		{"a member twice, by an escape", raw(`{"a":1,"\u0061":2}`), raw(`{"a":2}`), false},
 		{"an unpaired surrogate", raw(`"\ud800"`), raw(`"\ud801"`), false},
@@ -129,8 +130,8 @@ func TestFingerprintText(t *testing.T) {
 	}
 }
 
-// Arguments that RFC 8785 covers are equal exactly when its own implementation
-// gives them the same form.
+// Arguments that RFC 8785 covers have the form that its own implementation gives
+// them.
 func TestFingerprintFollowsTheScheme(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		a := value(3).Draw(t, "a")
@@ -142,17 +143,16 @@ func TestFingerprintFollowsTheScheme(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		one, err1 := idempotency.FingerprintOf("s", "t", a)
-		two, err2 := idempotency.FingerprintOf("s", "t", json.RawMessage(form))
-		if err1 != nil || err2 != nil || one != two {
-			t.Fatalf("%s and its canonical form %s differ (%v, %v)", written, form, err1, err2)
+		got, err := idempotency.Canonical(written)
+		if err != nil || !bytes.Equal(got, form) {
+			t.Fatalf("%s has the form %s (error %v), want %s", written, got, err, form)
 		}
 	})
 }
 
 // value generates JSON values within I-JSON (RFC 7493).
 func value(depth int) *rapid.Generator[any] {
-	text := rapid.StringMatching(`[a-z\x00-\x1f"\\<é\x{2028}\x{e000}\x{fb33}\x{1f600}\x{10ffff}]{0,4}`)
+	text := rapid.StringOfN(rapid.SampledFrom([]rune("ab\x00\x1f\b\n\"\\</é\u2028\ue000\ufb33😀\U0010ffff")), 0, 4, -1)
 	leaves := []*rapid.Generator[any]{
 		rapid.Just[any](nil), rapid.Bool().AsAny(), text.AsAny(),
 		rapid.Int64Range(-1<<53, 1<<53).AsAny(), rapid.Float64().AsAny(),

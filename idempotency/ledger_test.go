@@ -147,6 +147,7 @@ func TestLedger(t *testing.T) {
 		{"same key, then without intent", with(hostKey("k"), intent("i")), settle, completed, 0, with(hostKey("k")), "answer paid"},
 		{"same intent, then without key", with(hostKey("k"), intent("i")), settle, completed, 0, with(intent("i")), "answer paid"},
 		{"same key, under way", with(hostKey("k"), intent("i")), is, completed, 0, with(hostKey("k")), "running"},
+		{"same key, under way, other intent", with(hostKey("k"), intent("i")), is, completed, 0, with(hostKey("k"), intent("j")), "running"},
 		{"same key, unknown", with(hostKey("k")), settle, unknown, 0, with(hostKey("k")), "unknown"},
 
 		{"same intent, other arguments", with(intent("i")), settle, completed, 0, with(intent("i"), args(2)), "mismatch"},
@@ -526,7 +527,57 @@ func TestResolve(t *testing.T) {
 	}
 }
 
-// What is under way nobody else resolves.
+// An intent whose key is that of an earlier call is that call, whatever name it is
+// asked for by next.
+func TestIntentWithTheKeyOfAnEarlierCall(t *testing.T) {
+	for _, tt := range []struct {
+		name string
+		end  idempotency.Settlement
+		call idempotency.Call // which has the earlier call's key
+		told string
+		next idempotency.Call // which has not
+		want string
+	}{
+		{"completed", completed, with(intent("i"), hostKey("k")), "answer paid", with(intent("i")), "answer paid"},
+		{"unknown", unknown, with(intent("i"), hostKey("k")), "unknown", with(intent("i")), "unknown"},
+		{"unknown, keyed", unknown, with(intent("i"), hostKey("k"), keyed), "send", with(intent("i")), "running"},
+		{"failed", failed, with(intent("i"), hostKey("k")), "send", with(intent("i")), "running"},
+		{"other arguments", completed, with(intent("i"), hostKey("k")), "answer paid", with(intent("i"), args(2)), "mismatch"},
+		{"another key", completed, with(intent("i"), hostKey("k")), "answer paid", with(intent("i"), hostKey("l")), "mismatch"},
+		{"not served", completed, with(intent("i"), hostKey("k"), args(2)), "mismatch", with(intent("i"), args(2)), "send"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBook(t, idempotency.LedgerOptions{})
+			_, first := b.try(with(hostKey("k")))
+			b.settle(first, tt.end)
+			if got, _ := b.try(tt.call); got != tt.told {
+				t.Fatalf("with the key: %s, want %s", got, tt.told)
+			}
+			if got, _ := b.try(tt.next); got != tt.want {
+				t.Errorf("by its intent: %s, want %s", got, tt.want)
+			}
+		})
+	}
+}
+
+// A call that was begun again by one of its names is under way by the other too.
+func TestUnderWayByAllItsNames(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	_, first := b.try(with(intent("i"), hostKey("k")))
+	b.settle(first, failed)
+	if got, _ := b.try(with(intent("i"))); got != "send" {
+		t.Fatalf("again: %s", got)
+	}
+	for name, c := range map[string]idempotency.Call{
+		"key": with(hostKey("k")), "intent": with(intent("i")), "both": with(intent("i"), hostKey("k")), "key and another intent": with(intent("j"), hostKey("k")),
+	} {
+		if got, _ := b.try(c); got != "running" {
+			t.Errorf("by its %s: %s", name, got)
+		}
+	}
+}
+
+// What is under way nobody else resolves, a repeat of a call in doubt least of all.
 func TestResolveLeavesRunningCallsAlone(t *testing.T) {
 	b := newBook(t, idempotency.LedgerOptions{})
 	_, ticket := b.try(with(intent("i")))
@@ -535,7 +586,14 @@ func TestResolveLeavesRunningCallsAlone(t *testing.T) {
 			t.Errorf("Resolve: %t, %v", resolved, err)
 		}
 	}
-	b.settle(ticket, completed)
+	b.settle(ticket, unknown)
+	_, repeat := b.try(with(intent("i"), keyed))
+	for _, c := range []idempotency.Call{with(intent("i")), pay()} {
+		if resolved, err := b.Resolve(t.Context(), c, failed); resolved || err != nil {
+			t.Errorf("Resolve during a repeat: %t, %v", resolved, err)
+		}
+	}
+	b.settle(repeat, completed)
 	if got, _ := b.try(with(intent("i"))); got != "answer paid" {
 		t.Errorf("then: %s", got)
 	}

@@ -109,6 +109,24 @@ func TestMemoryBounds(t *testing.T) {
 	}
 }
 
+// What has expired does not wait until the store is full.
+func TestMemoryForgetsWhatHasExpired(t *testing.T) {
+	m := idempotency.NewMemory(nil)
+	for i, id := range []string{"a", "b", "c"} {
+		if err := m.Put(t.Context(), entryOf(id, idempotency.Unknown), epoch.Add(time.Duration(i)*time.Minute)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	d := entryOf("d", idempotency.Unknown)
+	d.Expires = epoch.Add(2 * time.Hour)
+	if err := m.Put(t.Context(), d, epoch.Add(time.Hour)); err != nil {
+		t.Fatal(err)
+	}
+	if n := m.Len(); n != 1 {
+		t.Errorf("holds %d entries", n)
+	}
+}
+
 // A full store still lets the calls under way be settled.
 func TestMemoryFullSettles(t *testing.T) {
 	m := idempotency.NewMemory(&idempotency.MemoryOptions{MaxEntries: 2, MaxBytes: 2000})

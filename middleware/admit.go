@@ -41,6 +41,7 @@ func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
 			cl.add(*refused)
 			return nil, cl.failure(ctx)
 		}
+		defer e.abandon()
 		res, err := next(ctx, method, req)
 		e.leave(cl.last(ctx, res, err))
 		return res, err
@@ -57,6 +58,7 @@ type entry struct {
 	onServer, onTool func(error)
 	token            *rate.Reservation
 	waited           bool
+	left             bool
 }
 
 // pass takes the attempt past the gate, the breakers and the limiter, or refuses it.
@@ -109,6 +111,7 @@ func (e *entry) enter() (refused *attempt) {
 
 // leave tells gate and breakers what the attempt came to.
 func (e *entry) leave(a *attempt) {
+	e.left = true
 	e.gate.hear(a, e.call.tool)
 	if !e.call.isTool() {
 		return
@@ -116,6 +119,15 @@ func (e *entry) leave(a *attempt) {
 	e.onServer(serverVerdict(a).err())
 	e.onTool(toolVerdict(a).err())
 	e.call.breaker = graverState(e.server, e.tool)
+}
+
+// abandon frees the breakers of an attempt that a panic ended: a half-open one would
+// wait for its probe for ever.
+func (e *entry) abandon() {
+	if !e.left && e.call.isTool() {
+		e.onServer(errNeutral)
+		e.onTool(errNeutral)
+	}
 }
 
 // limit takes one token of the tool's limiter for the attempt.

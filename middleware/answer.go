@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"math"
 	"mime"
 	"net/http"
 	"net/url"
@@ -25,6 +26,9 @@ const (
 	// firstRead is how much of an announced body is allocated before any of it has
 	// come.
 	firstRead = 1 << 20
+
+	// maxAnnounced bounds what is allocated at once; a longer body grows as it comes.
+	maxAnnounced = 256 << 20
 )
 
 // answer guards the response to a call.
@@ -33,7 +37,7 @@ func (t *Transport) answer(p *post, resp *http.Response) (*http.Response, error)
 	switch {
 	case resp.StatusCode/100 != 2:
 		return t.refusal(p, resp)
-	case p.media == "text/event-stream" && resp.Header.Get("Content-Encoding") == "":
+	case p.media == "text/event-stream" && !coded(resp.Header):
 		return t.stream(p, resp), nil
 	}
 	return t.document(p, resp)
@@ -169,10 +173,10 @@ func readBody(resp *http.Response, limit int64, heard func()) ([]byte, error) {
 		return nil, errTooLarge
 	}
 	src := &hearing{resp.Body, heard}
-	if resp.ContentLength > 0 {
+	if resp.ContentLength > 0 && resp.ContentLength <= maxAnnounced {
 		return readAnnounced(src, resp.ContentLength)
 	}
-	if limit <= 0 {
+	if limit <= 0 || limit == math.MaxInt64 {
 		return io.ReadAll(src)
 	}
 	body, err := io.ReadAll(io.LimitReader(src, limit+1))
@@ -195,14 +199,7 @@ func readAnnounced(src io.Reader, length int64) ([]byte, error) {
 		m, err = io.ReadFull(src, body[firstRead:])
 		n += m
 	}
-	if err != nil {
-		return body[:n], err
-	}
-	// Once more, for the end: without it net/http does not reuse the connection.
-	if _, err := src.Read(nil); err != nil && err != io.EOF {
-		return body, err
-	}
-	return body, nil
+	return body[:n], err
 }
 
 // hearing tells the limits that bytes have come.
@@ -221,6 +218,10 @@ func (h *hearing) Read(b []byte) (int, error) {
 
 // readErrorBody reads the beginning of the body of a refusal and closes it.
 func readErrorBody(resp *http.Response) []byte {
+	if resp.StatusCode < http.StatusOK {
+		resp.Body.Close() // after 101 comes another protocol, not a body
+		return nil
+	}
 	timer := time.AfterFunc(errorBodyTime, func() { resp.Body.Close() })
 	defer timer.Stop()
 	body, _ := io.ReadAll(io.LimitReader(resp.Body, errorBodyLimit))
@@ -261,11 +262,16 @@ func (b *watchedBody) Close() error {
 // no JSON, for the SDK refuses it; nor is a body in a coding that net/http did not
 // undo, whatever its type says.
 func contentHeader(h http.Header) http.Header {
-	media, coding := h.Get("Content-Type"), h.Get("Content-Encoding")
-	if media == "" || coding != "" && coding != "identity" {
+	if h.Get("Content-Type") == "" || coded(h) {
 		return http.Header{"Content-Type": {"application/octet-stream"}}
 	}
 	return h
+}
+
+// coded reports whether a body is in a content coding.
+func coded(h http.Header) bool {
+	coding := h.Get("Content-Encoding")
+	return coding != "" && coding != "identity"
 }
 
 func mediaType(h http.Header) string {

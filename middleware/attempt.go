@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"encoding/json"
+	"runtime"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -42,7 +43,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 		ev.settle(settleTime)
 	}
 	w := wire{there: cl.server.wire, last: ev.lastPost()}
-	w.posts, w.answer = ev.close()
+	w.posts, w.answer, w.unseen = ev.close()
 	a, res, err := w.judge(ctx, res, err)
 	a.took = time.Since(started)
 	cl.rounds += a.rounds()
@@ -66,29 +67,52 @@ func (cl *call) invoke(ctx context.Context, next mcp.MethodHandler) (mcp.Result,
 	if cl.server.wire && cl.protocolVersion() < sessionlessVersion {
 		return next(ctx, cl.method, cl.request)
 	}
-	type outcome struct {
-		res mcp.Result
-		err error
-	}
-	done := make(chan outcome, 1)
+	done := make(chan returned, 1)
 	method, req := cl.method, cl.request
 	go func() {
-		res, err := next(ctx, method, req)
-		done <- outcome{res, err}
+		r := returned{panicked: true}
+		defer func() {
+			if r.panicked {
+				r.cause = recover()
+			}
+			done <- r
+		}()
+		r.res, r.err = next(ctx, method, req)
+		r.panicked = false
 	}()
 	select {
-	case o := <-done:
-		return o.res, o.err
+	case r := <-done:
+		return r.unpack()
 	case <-ctx.Done():
 	}
 	timer := time.NewTimer(settleTime)
 	defer timer.Stop()
 	select {
-	case o := <-done:
-		return o.res, o.err
+	case r := <-done:
+		return r.unpack()
 	case <-timer.C:
 		return nil, ctx.Err()
 	}
+}
+
+// returned is how next came back.
+type returned struct {
+	res      mcp.Result
+	err      error
+	panicked bool
+	cause    any // of the panic; nil for a goroutine that was ended
+}
+
+// unpack returns what next returned, or goes on with its panic on the caller's
+// goroutine, where a host may recover from it.
+func (r *returned) unpack() (mcp.Result, error) {
+	switch {
+	case r.panicked && r.cause == nil:
+		runtime.Goexit()
+	case r.panicked:
+		panic(r.cause)
+	}
+	return r.res, r.err
 }
 
 // wire is what an attempt left behind below the SDK.
@@ -97,6 +121,7 @@ type wire struct {
 	posts  []observe.Post
 	last   *post
 	answer []byte // raw result of the last usable answer
+	unseen bool   // a request may have gone by that could not be read
 }
 
 // judge says what the attempt came to. A result that was read whole and lost in
@@ -106,7 +131,7 @@ func (w *wire) judge(ctx context.Context, res mcp.Result, err error) (attempt, m
 	if err != nil && w.answer != nil {
 		recovered = decodeResult(w.answer)
 	}
-	r := observe.Return{Err: err, CtxErr: ctx.Err(), Wire: w.there, Decoded: recovered != nil}
+	r := observe.Return{Err: err, CtxErr: ctx.Err(), Wire: w.there && !w.unseen, Unseen: w.unseen, Decoded: recovered != nil}
 	if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil {
 		r.IsError, r.NeedsInput = tool.IsError, tool.NeedsInput()
 	}

@@ -155,7 +155,12 @@ func (cl *call) delivery() observe.Delivery {
 	if n := len(cl.attempts); n > 0 && cl.attempts[n-1].Delivery == observe.Answered {
 		return observe.Answered
 	}
-	return gravest(cl.attempts)
+	d := gravest(cl.attempts)
+	if cl.rounds > 0 {
+		// The server has had an earlier round: a call from above begins with that.
+		d = observe.Gravest(d, observe.Answered)
+	}
+	return d
 }
 
 func gravest(attempts []attempt) observe.Delivery {

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"net/http"
+	"sync/atomic"
 
 	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
@@ -13,6 +14,7 @@ type core struct {
 	opts     Options
 	resolver *policy.Resolver
 	sessions *sessions
+	unnamed  atomic.Int64 // sessions without HTTP that nobody has named
 
 	admission admission
 	budgets   registry[*policy.Budget]

@@ -1,7 +1,11 @@
 package middleware
 
 import (
+	"bytes"
 	"context"
+	"io"
+	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -19,6 +23,7 @@ type evidence struct {
 
 	mu     sync.Mutex
 	closed bool
+	unseen bool // a POST went by that could not be read
 	posts  []*post
 	open   int
 	idle   chan struct{} // for settle: closed when open falls to zero
@@ -35,15 +40,56 @@ func withEvidence(ctx context.Context, e *evidence) context.Context {
 	return context.WithValue(ctx, evidenceKey{}, e)
 }
 
-// evidenceFrom returns the evidence for POSTs of the given JSON-RPC method. The
-// context also reaches the notifications/cancelled of a call that timed out, and
-// on 2026-07-28 the handlers of input requests: those are not part of the call.
-func evidenceFrom(ctx context.Context, method string) *evidence {
-	e, _ := ctx.Value(evidenceKey{}).(*evidence)
-	if e == nil || e.method != method {
+// evidenceFrom returns the evidence for a POST. The context also reaches the
+// notifications/cancelled of a call that timed out, and on 2026-07-28 the handlers
+// of input requests, with the calls that they make: those are not part of the call.
+func evidenceFrom(req *http.Request, method string) *evidence {
+	e, _ := req.Context().Value(evidenceKey{}).(*evidence)
+	if e == nil || e.method != method || !e.owns(req) {
 		return nil
 	}
 	return e
+}
+
+// owns reports whether a POST belongs to this attempt: it goes where the attempt's
+// others went, calls the same tool, and after a question it carries an answer.
+func (e *evidence) owns(req *http.Request) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	name := req.Header.Get("Mcp-Name")
+	switch {
+	case e.method == methodCallTool && name != "" && name != e.tool.Name && !strings.HasPrefix(name, "=?base64?"):
+		return false
+	case len(e.posts) == 0:
+		return true
+	}
+	last := e.posts[len(e.posts)-1]
+	if observe.URLOrigin(last.request.URL) != observe.URLOrigin(req.URL) {
+		return false
+	}
+	return last.seen.Verdict.Outcome != observe.InputRequired || answersQuestion(req)
+}
+
+// answersQuestion reports whether a request is a later round of a call (MCP
+// 2026-07-28, multi round-trip requests).
+func answersQuestion(req *http.Request) bool {
+	body, err := req.GetBody()
+	if err != nil {
+		return false
+	}
+	defer body.Close()
+	raw, err := io.ReadAll(body)
+	return err == nil && (bytes.Contains(raw, []byte(`"inputResponses"`)) || bytes.Contains(raw, []byte(`"requestState"`)))
+}
+
+// blind says that a request of this attempt may have gone by unseen: silence proves
+// nothing from here on.
+func blind(ctx context.Context) {
+	if e, _ := ctx.Value(evidenceKey{}).(*evidence); e != nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.unseen = true
+	}
 }
 
 // add opens a POST.
@@ -116,18 +162,17 @@ func (e *evidence) settle(d time.Duration) {
 }
 
 // close ends the collection and returns what was seen, with the raw result of the
-// last usable answer.
-func (e *evidence) close() ([]observe.Post, []byte) {
+// last usable answer, and whether something went by unseen.
+func (e *evidence) close() (posts []observe.Post, answer []byte, unseen bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.closed = true
-	posts := make([]observe.Post, len(e.posts))
+	posts = make([]observe.Post, len(e.posts))
 	for i, p := range e.posts {
 		posts[i] = p.seen
 	}
-	answer := e.answer
-	e.answer = nil
-	return posts, answer
+	answer, e.answer = e.answer, nil
+	return posts, answer, e.unseen
 }
 
 // lastPost returns the last POST, for resuming at a later round.

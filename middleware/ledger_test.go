@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"reflect"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -377,11 +378,11 @@ func TestKeyedSessionLostKeepsItsKey(t *testing.T) {
 // keyed without being listed, and both ends together make one effect of two POSTs.
 func TestAnnouncedServer(t *testing.T) {
 	for _, trusted := range []bool{false, true} {
-		effects := 0
+		var effects atomic.Int64
 		server := mcp.NewServer(&mcp.Implementation{Name: "bank", Version: "1"}, nil)
 		server.AddReceivingMiddleware(idempotency.Deduplicate(nil, nil))
 		mcp.AddTool(server, &mcp.Tool{Name: "pay"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
-			effects++
+			effects.Add(1)
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil, nil
 		})
 		cut := true
@@ -407,8 +408,8 @@ func TestAnnouncedServer(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"})
-		if effects != 1 || (err == nil) != trusted || (rec.Safety == "keyed") != trusted {
-			t.Errorf("trusted %t: %d effects, err %v, record %+v", trusted, effects, err, rec)
+		if effects.Load() != 1 || (err == nil) != trusted || (rec.Safety == "keyed") != trusted {
+			t.Errorf("trusted %t: %d effects, err %v, record %+v", trusted, effects.Load(), err, rec)
 		}
 		_ = cs.Close()
 		hc.CloseIdleConnections()

@@ -15,8 +15,12 @@ import (
 // see: those keep status and headers.
 func (t *Transport) notify(req *http.Request) (*http.Response, error) {
 	resp, err := t.base.RoundTrip(req)
-	if err != nil || resp.StatusCode/100 == 2 {
+	if err != nil || resp == nil {
 		return resp, err
+	}
+	correctSession(req, resp, false)
+	if resp.StatusCode/100 == 2 {
+		return resp, nil
 	}
 	drain(resp.Body)
 	if isAuth(resp.StatusCode) {
@@ -24,7 +28,6 @@ func (t *Transport) notify(req *http.Request) (*http.Response, error) {
 		return resp, nil
 	}
 	resp.StatusCode, resp.Status = http.StatusAccepted, "202 Accepted"
-	resp.Header.Del(headerSessionID)
 	setBody(resp, nil)
 	return resp, nil
 }
@@ -40,7 +43,7 @@ func setBody(resp *http.Response, body []byte) {
 	resp.Header.Del("Content-Length")
 	resp.ContentLength = int64(len(body))
 	resp.TransferEncoding = nil
-	if body != nil && mediaType(resp.Header) != "application/json" {
+	if body != nil && resp.Header.Get("Content-Type") != "application/json" {
 		resp.Header.Set("Content-Type", "application/json")
 	}
 	resp.Body = io.NopCloser(bytes.NewReader(body))

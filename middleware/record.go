@@ -26,7 +26,7 @@ func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
 		byCaller := c.repeatedByCaller(ctx, cl)
 		res, err := next(ctx, method, req)
 		a := cl.last(ctx, res, err)
-		if a.Outcome != observe.ToolSuccess {
+		if a.Outcome != observe.ToolSuccess && a.Outcome != observe.InputRequired {
 			c.remember(ctx, &original)
 		}
 		r := c.record(cl)

@@ -8,16 +8,22 @@ import (
 	"github.com/surecall/surecall/observe"
 )
 
-// resumeWait is the wait before a stream is resumed where the server named none
-// (the SSE standard's "retry").
-const resumeWait = time.Second
+const (
+	// resumeWait is the wait before a stream is resumed where the server named none
+	// (the SSE standard's "retry"). A server's own is kept within bounds.
+	resumeWait    = time.Second
+	resumeWaitMin = 100 * time.Millisecond
+	resumeWaitMax = 30 * time.Second
+	// maxResumptions bounds how often one stream is resumed.
+	maxResumptions = 100
+)
 
 // resumable reports whether a stream that ended can go on: the version has
 // resumption, an event id was seen, the last resumption brought something new, and
 // the call is alive.
 func (g *streamGuard) resumable() bool {
 	version := g.post.request.Header.Get(headerProtocolVersion)
-	return g.hasID && g.progress && version != "" && version < sessionlessVersion &&
+	return g.hasID && g.progress && g.resumed < maxResumptions && version != "" && version < sessionlessVersion &&
 		g.post.watch.ctx.Err() == nil
 }
 
@@ -27,10 +33,15 @@ func (g *streamGuard) resumable() bool {
 func (g *streamGuard) resume() {
 	g.src.Close()
 	g.progress = false
+	g.resumed++
 	g.post.watch.hold()
-	wait := g.wait
-	if wait == 0 {
-		wait = resumeWait
+	wait := resumeWait
+	if g.wait > 0 {
+		wait = min(max(g.wait, resumeWaitMin), resumeWaitMax)
+	}
+	if deadline, ok := g.post.watch.ctx.Deadline(); ok && time.Until(deadline) <= wait {
+		g.incomplete(errNotResumed)
+		return
 	}
 	if !sleep(g.post.watch.ctx, wait) {
 		g.incomplete(context.Cause(g.post.watch.ctx))

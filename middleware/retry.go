@@ -27,7 +27,9 @@ func (c *core) retry(next mcp.MethodHandler) mcp.MethodHandler {
 		if _, ok := ctx.Deadline(); !ok && cl.tool.Limits.Call > 0 {
 			var cancel context.CancelFunc
 			ctx, cancel = context.WithTimeout(ctx, cl.tool.Limits.Call)
-			defer cancel()
+			// Not at once: the end of a stream that was answered is still being read, so
+			// that its connection can be used again.
+			defer time.AfterFunc(2*drainTime, cancel)
 		}
 		res, err := l.run(ctx)
 		if err != nil && cl.isTool() {
@@ -107,6 +109,10 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 		Status:        a.status(),
 		RetryAfter:    a.retryIn,
 		HasRetryAfter: a.hasRetry,
+	}
+	if a.resume == nil && a.rounds() > 0 {
+		// A repeat would begin with the first round, which the server has had.
+		q.Delivery = observe.Gravest(q.Delivery, observe.Answered)
 	}
 	if a.RPC != nil {
 		q.Code, q.HasCode = a.RPC.Code, true

@@ -4,7 +4,7 @@ import (
 	"crypto/tls"
 	"net"
 	"net/http/httptrace"
-	"strings"
+	"regexp"
 	"sync"
 )
 
@@ -29,7 +29,7 @@ type sendProof struct {
 
 func (p *sendProof) trace() *httptrace.ClientTrace {
 	t := &httptrace.ClientTrace{
-		GetConn:      func(string) { p.mu.Lock(); p.asked = true; p.mu.Unlock() },
+		GetConn:      func(string) { p.mu.Lock(); p.asked = true; p.mu.Unlock(); p.watch.connecting() },
 		GotConn:      p.gotConn,
 		WroteHeaders: func() { p.mu.Lock(); p.headers++; p.mu.Unlock() },
 	}
@@ -75,18 +75,16 @@ func (p *sendProof) notSent(err error) bool {
 	return streamRefused(err)
 }
 
-// streamRefused recognises the HTTP/2 errors with which a server says that it has
-// not processed a stream: RST_STREAM with REFUSED_STREAM, and GOAWAY below the
+// refusedText matches the errors of net/http (Go 1.26) with which a server says that
+// it has not processed a stream: RST_STREAM with REFUSED_STREAM, and GOAWAY below the
 // stream's number (RFC 9113, sections 6.8 and 8.7). net/http does not export the
-// types; the texts are pinned by a test.
-func streamRefused(err error) bool {
-	if err == nil {
-		return false
-	}
-	text := err.Error()
-	return strings.Contains(text, "REFUSED_STREAM") ||
-		strings.Contains(text, "http2: Transport received Server's graceful shutdown GOAWAY")
-}
+// types. The whole text must match: the error of another GOAWAY quotes the peer's
+// own code and words, which may be these. The texts are pinned by a test.
+var refusedText = regexp.MustCompile(`^(?:http2: Transport: cannot retry err \[)?` +
+	`(?:stream error: stream ID \d+; REFUSED_STREAM; received from peer|http2: Transport received Server's graceful shutdown GOAWAY)` +
+	`(?:\] after Request\.Body was written; define Request\.GetBody to avoid this error)?$`)
+
+func streamRefused(err error) bool { return err != nil && refusedText.MatchString(err.Error()) }
 
 // counted finds our connection beneath conn, and says whether several requests
 // share it.

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"fmt"
 	"net/url"
 	"runtime"
 	"sync"
@@ -89,6 +90,10 @@ func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(conte
 	srv := server{name: observe.ServerFrom(ctx), endpoint: h.endpoint, wire: h.wire}
 	if srv.name == "" {
 		srv.name = srv.endpoint
+	}
+	if srv.name == "" && c.opts.Server == "" {
+		// Two servers that nobody named must not share breakers and ledger.
+		srv.name = fmt.Sprintf("unnamed-%d", c.unnamed.Add(1))
 	}
 	c.sessions.set(cs, srv)
 	return res, err

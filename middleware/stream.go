@@ -26,6 +26,8 @@ func (t *Transport) stream(p *post, resp *http.Response) *http.Response {
 	g := &streamGuard{transport: t, post: p}
 	g.attach(resp.Body)
 	resp.Body = g
+	// The SDK does not read every form of the type that means this one.
+	resp.Header.Set("Content-Type", "text/event-stream")
 	resp.ContentLength = -1
 	return resp
 }
@@ -45,6 +47,7 @@ type streamGuard struct {
 	hasID    bool
 	progress bool // an event id came since the last resumption
 	wait     time.Duration
+	resumed  int
 
 	out   [][]byte // what the SDK has still to read
 	parts [3][]byte

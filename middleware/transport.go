@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptrace"
 	"time"
@@ -72,7 +73,7 @@ func (t *Transport) CloseIdleConnections() {
 // error is an *observe.Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	if !mayCarryMessage(req) {
-		return t.base.RoundTrip(req)
+		return t.pass(req)
 	}
 	req, err := rewindable(req)
 	if err != nil {
@@ -81,7 +82,7 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	e, ok := readEnvelope(req)
 	switch {
 	case !ok:
-		return t.base.RoundTrip(req)
+		return t.pass(req)
 	case e.kind != observe.KindRequest:
 		return t.notify(req)
 	case e.method == "subscriptions/listen":
@@ -90,6 +91,14 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 		return t.handshake(req, e)
 	}
 	return t.call(req, e)
+}
+
+// pass lets a request by that is not a JSON-RPC message, or not one that we can read.
+func (t *Transport) pass(req *http.Request) (*http.Response, error) {
+	if req.Method == http.MethodPost {
+		blind(req.Context())
+	}
+	return t.base.RoundTrip(req)
 }
 
 // isHandshake reports whether a method opens a session.
@@ -133,7 +142,7 @@ func handshakeVerdict(status int) observe.Verdict {
 // open begins the evidence of a POST: the attempt's, or its own where no
 // middleware is in use.
 func (t *Transport) open(req *http.Request, e envelope) *post {
-	ev := evidenceFrom(req.Context(), e.method)
+	ev := evidenceFrom(req, e.method)
 	if ev == nil {
 		ev = newEvidence(e.method, t.core.unknownTool(req))
 	}
@@ -154,7 +163,6 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 // send hands a clone of the request to the base transport. On failure the POST has
 // come to its end.
 func (t *Transport) send(p *post) (*http.Response, error) {
-	p.watch.connecting()
 	out := p.request.WithContext(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
 	if p.isCall() {
 		out.GetBody = nil
@@ -165,14 +173,22 @@ func (t *Transport) send(p *post) (*http.Response, error) {
 		}
 	}
 	resp, err := t.base.RoundTrip(out)
+	if err == nil && resp == nil {
+		err = errNoResponse
+	}
 	if err != nil {
 		p.broken(observe.NetworkError, "the connection failed", err, p.proof.notSent(err))
 		p.end()
 		return nil, p.err()
 	}
+	if resp.Body == nil {
+		resp.Body = http.NoBody
+	}
 	p.watch.reading()
 	return resp, nil
 }
+
+var errNoResponse = errors.New("the base transport gave neither a response nor an error")
 
 // retryAfter reads the server's wait. A date is compared with the server's own, if
 // it sent one: the two clocks need not agree.
@@ -206,23 +222,32 @@ func withHeaders(h http.Header, more map[string]string) http.Header {
 	return h
 }
 
-// look records status and headers of a response, and corrects a session id that
-// would end the session: the SDK takes another id for a mistake, and adopts one on
-// versions that have none (go-sdk v1.8.0).
+// look records status and headers of a response, and corrects its session id.
 func (p *post) look(resp *http.Response) {
 	wait, hasWait := retryAfter(resp.Header)
 	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
 	p.evidence.respond(p, wait, hasWait, doNotRetry(resp.Header))
-	id := resp.Header.Get(headerSessionID)
-	sent := p.request.Header.Get(headerSessionID)
-	sessionless := p.request.Header.Get(headerProtocolVersion) >= sessionlessVersion
-	switch {
-	case id == "":
-	case sessionless:
-		resp.Header.Del(headerSessionID)
-		p.deviate(observe.DeviationSessionID)
-	case sent != "" && id != sent:
-		resp.Header.Set(headerSessionID, sent)
+	if correctSession(p.request, resp, isHandshake(p.envelope.method)) {
 		p.deviate(observe.DeviationSessionID)
 	}
+}
+
+// correctSession sees to it that an answer carries the session id of its request:
+// the SDK ends the session on another one, takes the first of two that arrive beside
+// each other for its own, and adopts one on versions that have none (go-sdk v1.8.0).
+// Only a handshake may bring one. It reports whether it had to.
+func correctSession(req *http.Request, resp *http.Response, handshake bool) bool {
+	id, sent := resp.Header.Get(headerSessionID), req.Header.Get(headerSessionID)
+	sessionless := req.Header.Get(headerProtocolVersion) >= sessionlessVersion
+	switch {
+	case id == "" || id == sent && !sessionless:
+		return false
+	case sessionless || sent == "" && !handshake:
+		resp.Header.Del(headerSessionID)
+	case sent != "":
+		resp.Header.Set(headerSessionID, sent)
+	default:
+		return false
+	}
+	return true
 }

@@ -91,6 +91,12 @@ func (v *Verdict) readError(a *Answer, r *Reading) (whole bool) {
 	}
 	v.read(&f, a)
 	id := f.envelope.found[memberID]
+	// Anything else that looks like an error is the text of a gateway.
+	defer func() {
+		if !whole {
+			v.Error = nil
+		}
+	}()
 	return v.Error != nil && f.envelope.ambiguous == 0 && f.envelope.found[memberVersion].is("2.0") &&
 		!f.envelope.has(memberMethod) && !f.envelope.has(memberResult) &&
 		(v.EchoedID || id == nil || id.isNull())

@@ -70,7 +70,7 @@ func TestErrorText(t *testing.T) {
 // effect and what to do.
 func TestModelText(t *testing.T) {
 	for _, o := range observe.Outcomes() {
-		if o.Usable() && o != observe.InputRequired {
+		if o.Usable() && o != observe.InputRequired || o == observe.Blocked {
 			continue
 		}
 		for delivery, want := range map[observe.Delivery]string{
@@ -86,6 +86,10 @@ func TestModelText(t *testing.T) {
 				t.Errorf("%s %s does not say to check: %s", o, delivery, text)
 			}
 		}
+	}
+	held := (&observe.Error{Outcome: observe.Blocked, Delivery: observe.NotSent, Tool: "pay", Reason: "an equal call may have taken effect. Check first"}).ModelText()
+	if held != `The call of the tool "pay" was held back: an equal call may have taken effect. Check first.` {
+		t.Error(held)
 	}
 	wait := (&observe.Error{Outcome: observe.RateLimited, Delivery: observe.NotSent, Tool: "pay", RetryAfter: 1500 * time.Millisecond}).ModelText()
 	if !strings.Contains(wait, "Wait 2 seconds") {

@@ -20,6 +20,8 @@ type Return struct {
 	// Wire says that our RoundTripper stands below this session, so that its
 	// silence means that nothing was sent.
 	Wire bool
+	// Unseen says that a request of the attempt may have gone by unread.
+	Unseen bool
 	// Decoded says that the answer seen on the wire decodes into a result, asked
 	// only where Err is not nil.
 	Decoded bool
@@ -52,6 +54,9 @@ func Judge(posts []Post, r Return) Judgement {
 	}
 	if j.Delivery != Answered {
 		j.Delivery = Gravest(j.Delivery, postsDelivery(posts[:len(posts)-1]))
+		if r.Unseen {
+			j.Delivery = Unknown
+		}
 	}
 	return j
 }
@@ -175,10 +180,17 @@ func postsDelivery(posts []Post) Delivery {
 // transport" marker, which is of the same type, sits deeper.
 func serverError(err error) *RPCError {
 	e, ok := errors.Unwrap(err).(*jsonrpc.Error)
-	if !ok {
+	if !ok || isLocalError(e) {
 		return nil
 	}
 	return &RPCError{Code: e.Code, Message: e.Message, Data: e.Data}
+}
+
+// isLocalError recognises what the SDK itself says of a line that it cannot read,
+// which ends the connection and every call in flight (go-sdk v1.8.0): by type it is
+// the same as an error of the peer.
+func isLocalError(e *jsonrpc.Error) bool {
+	return len(e.Data) == 0 && (e.Code == -32600 && e.Message == "invalid request" || e.Code == -32700 && e.Message == "parse error")
 }
 
 func isDecodeError(err error) bool {

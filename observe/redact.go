@@ -23,10 +23,15 @@ var secrets = []*regexp.Regexp{
 	regexp.MustCompile(`()\bsk-[A-Za-z0-9_-]{12,}`),
 	regexp.MustCompile(`()\b(?:gh[pousr]_|github_pat_|glpat-|xox[abprs]-|npm_|AIza)[A-Za-z0-9_-]{8,}`),
 	regexp.MustCompile(`()-----BEGIN [A-Z ]*PRIVATE KEY-----[\s\S]*?(?:-----END [A-Z ]*PRIVATE KEY-----|$)`),
-	// name=value and "name": "value" where the name says that it is a secret.
-	regexp.MustCompile(`(?i)((?:password|passwd|pwd|secret|token|api[_-]?key|apikey|access[_-]?key|client[_-]?secret|authorization|cookie|session[_-]?id|signature|sig)["']?\s*[:=]\s*["']?)[^\s"'&,;<>}]{3,}`),
+	// Cookies, all pairs of them.
+	regexp.MustCompile(`(?i)((?:set-)?cookie["'\\]*\s*[:=]\s*)[^"<>]+`),
+	// Authorization, with the scheme's name or without.
+	regexp.MustCompile(`(?i)(authorization["'\\]*\s*[:=]\s*["'\\]*)(?:[A-Za-z][\w-]*\s+)?[^\s"',;<>\\]{3,}`),
+	// name=value, "name": "value" and "name": ["value"], also within a JSON string,
+	// where the name says that it is a secret.
+	regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|passwd|\bpass|pwd|secret|token|api[_-]?key|apikey|account[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret|credentials?|session[_-]?id|signature|\bsig)["'\\]*\s*[:=]\s*\[?\s*)(?:\\+"(?:[^"\\])*\\+"|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'&,;<>}\]\\]{3,})`),
 	// Credentials and query of a URL.
-	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s/@"'<>]+@`),
+	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s"'<>]*@`),
 	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s?"'<>]*\?)[^\s"'<>]+`),
 }
 

@@ -31,6 +31,13 @@ func TestRedactSecrets(t *testing.T) {
 		"dial https://user:" + secret + "@host/path",
 		"GET https://host/path?sig=" + secret,
 		"see https://host/?" + secret,
+		`{"password": "correct horse ` + secret + ` staple"}`,
+		`{\"password\":\"two words ` + secret + `\"}`,
+		`{"access_token":["` + secret + `"]}`,
+		"Authorization: ApiKey " + secret,
+		"Cookie: a=1; session=" + secret,
+		"passphrase=" + secret, `"pass":"` + secret + `"`, "AccountKey=" + secret,
+		"https://user:p@ss/" + secret + "@host/path",
 		"-----BEGIN RSA PRIVATE KEY-----\n" + secret + "\n-----END RSA PRIVATE KEY-----",
 		"-----BEGIN PRIVATE KEY-----\n" + secret,
 	} {

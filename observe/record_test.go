@@ -1,0 +1,31 @@
+package observe_test
+
+import (
+	"encoding/json"
+	"testing"
+
+	"github.com/surecall/surecall/observe"
+)
+
+// TestEmptyRecord: a member that has nothing to say is there all the same, but for
+// the two that rarely have: answerId, and the resumed of a stream.
+func TestEmptyRecord(t *testing.T) {
+	for _, c := range []struct {
+		value any
+		want  string
+	}{
+		{observe.Record{}, `{"time":"0001-01-01T00:00:00Z","client":"","server":"","endpoint":"","scenario":"",` +
+			`"protocolVersion":"","method":"","tool":"","safety":"","rule":"","outcome":"","layer":"","delivery":"",` +
+			`"postCount":0,"httpStatuses":null,"contentTypes":null,` +
+			`"jsonrpc":{"id":null,"errorCode":null,"errorMessage":"","errorData":""},` +
+			`"resultType":null,"isError":null,"sse":null,"retryOrigin":"","retryAfterMs":null,` +
+			`"decision":{"action":"","reason":""},"attempts":null,"breaker":"","idempotencyKey":"","ledger":null,` +
+			`"deviations":null,"excerpt":"","durationMs":0,"modelText":""}`},
+		{observe.Stream{}, `{"events":0,"terminal":false,"close":""}`},
+		{observe.Stream{Resumed: 2}, `{"events":0,"terminal":false,"close":"","resumed":2}`},
+	} {
+		if got, err := json.Marshal(c.value); err != nil || string(got) != c.want {
+			t.Errorf("%s (%v)\nwant %s", got, err, c.want)
+		}
+	}
+}
