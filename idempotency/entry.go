@@ -63,5 +63,7 @@ type Entry struct {
 	Revision uint64 `json:"revision"`
 }
 
+func (e *Entry) names() [2]string { return [2]string{e.ID, e.Key} }
+
 // Unresolved reports whether what became of the call is not known yet.
 func (e *Entry) Unresolved() bool { return e.State == Started || e.State == Unknown }

@@ -136,12 +136,23 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 		return nil, nil
 	case r.differs(own.Fingerprint, own.Key):
 		return nil, r.mismatch(own.Started)
-	case l.guard.underWay(own):
-		// By a name that this call has not.
-		r.behind = [2]string{own.ID, own.Key}
+	case l.guard.underWay(own) && r.behind != own.names():
+		// By a name that this call has not: wait for that.
+		r.behind = own.names()
 		return nil, nil
 	case r.Intent != "" && own.ID != r.id && !r.joined:
 		return nil, l.alias(ctx, r, own)
+	}
+	return l.openOwn(ctx, r, own, found)
+}
+
+// openOwn decides on a call that was made before and is not under way.
+func (l *Ledger) openOwn(ctx context.Context, r *request, own *Entry, found []Entry) (*Ticket, error) {
+	if l.guard.underWay(own) && !own.Doubt {
+		// It is not: Begin failed although the entry was written, and nothing was sent.
+		own.State = Failed
+	}
+	switch {
 	case own.State == Completed:
 		return l.replay(r, own)
 	case own.State == Failed:

@@ -27,7 +27,6 @@ type modelCall struct {
 	running           bool // in this process
 	named             bool
 	started, changed  time.Time
-	opened            time.Time // of the ledger that began it
 	answer            string
 	ticket            *idempotency.Ticket
 }

@@ -23,19 +23,19 @@ import (
 	"github.com/surecall/surecall/policy"
 )
 
-// secretKey is the idempotency key of the recorded calls.
-const secretKey = "host-key"
+// secretKey begins the idempotency keys of the recorded calls.
+const secretKey = "host-key-"
 
 // TestRecordJSON compares whole records, byte for byte, with testdata/records: what
 // "doctor -json" prints is an interface. The clock is that of synctest, which begins
 // in 2000 and moves only by waits, so that times and durations are exact.
 func TestRecordJSON(t *testing.T) {
 	for _, c := range []struct {
-		name  string
-		tool  string
-		rules []policy.Rule
-		wire  func(n int, p posted) (*http.Response, error)
-		calls int // the last one is compared; 0 is 1
+		name   string
+		tool   string
+		rules  []policy.Rule
+		wire   func(n int, p posted) (*http.Response, error)
+		before string // the intent of a call that was made before
 	}{
 		{name: "sse-success", tool: "pay", wire: func(_ int, p posted) (*http.Response, error) {
 			time.Sleep(1500 * time.Microsecond)
@@ -54,14 +54,15 @@ func TestRecordJSON(t *testing.T) {
 		{name: "login-page", tool: "pay", rules: []policy.Rule{toModel}, wire: func(int, posted) (*http.Response, error) {
 			return jsonAnswer(200, `<title>Sign in</title><meta name="result" content="0; url=https://u:p@sso.test/?t=1">`, "Content-Type", "text/html; charset=utf-8"), nil
 		}},
-		{name: "breaker-open", tool: "pay", calls: 2, wire: answering(500, ""),
+		{name: "breaker-open", tool: "pay", before: "another", wire: answering(500, ""),
 			rules: []policy.Rule{{Settings: policy.Settings{Breaker: policy.Breaker{Failures: 1}}}}},
-		{name: "gate-wait", tool: "pay", calls: 2, rules: []policy.Rule{never}, wire: func(n int, p posted) (*http.Response, error) {
+		{name: "gate-wait", tool: "pay", before: "another", rules: []policy.Rule{never}, wire: func(n int, p posted) (*http.Response, error) {
 			if n == 1 {
 				return jsonAnswer(429, "", "Retry-After", "5"), nil
 			}
 			return p.answer()
 		}},
+		{name: "blocked", tool: "pay", before: "this", wire: answering(500, "")},
 		{name: "throttled", tool: "pay", rules: []policy.Rule{never}, wire: answering(429, "", "Retry-After", "5")},
 		{name: "replayed-below", tool: "set_label", wire: func(_ int, p posted) (*http.Response, error) {
 			trace := httptrace.ContextClientTrace(p.req.Context())
@@ -75,9 +76,10 @@ func TestRecordJSON(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := newStory(t, c.rules, c.wire)
-				for range max(c.calls, 1) {
-					s.call(t, c.tool)
+				if c.before != "" {
+					s.call(t, c.tool, c.before)
 				}
+				s.call(t, c.tool, "this")
 				checkRecord(t, c.name, s.records[len(s.records)-1])
 			})
 		})
@@ -128,7 +130,7 @@ func TestExcerpt(t *testing.T) {
 					wire = cutShort(wire)
 				}
 				s := newStory(t, []policy.Rule{never}, wire)
-				s.call(t, "pay")
+				s.call(t, "pay", "this")
 				r := s.records[0]
 				if want := strings.ReplaceAll(c.want, "%id%", string(r.JSONRPC.ID)); r.Excerpt != want {
 					t.Errorf("excerpt %q, want %q (record %+v)", r.Excerpt, want, r)
@@ -143,7 +145,7 @@ func TestRecordBoundsTheServersWords(t *testing.T) {
 	long := strings.Repeat("x", 100_000)
 	synctest.Test(t, func(t *testing.T) {
 		s := newStory(t, nil, answering(200, `{"jsonrpc":"2.0","id":%id%,"error":{"code":1,"message":"`+long+`","data":"`+long+`"}}`))
-		s.call(t, "pay")
+		s.call(t, "pay", "this")
 		if r := s.records[0].JSONRPC; len(r.ErrorMessage) != 512 || len(r.ErrorData) != 512 {
 			t.Errorf("%d bytes of message, %d of data", len(r.ErrorMessage), len(r.ErrorData))
 		}
@@ -181,9 +183,10 @@ func newStory(t *testing.T, rules []policy.Rule, wire func(int, posted) (*http.R
 	return s
 }
 
-func (s *story) call(t *testing.T, tool string) {
-	ctx := observe.WithScenario(idempotency.WithKey(t.Context(), secretKey), "golden")
-	_, _ = s.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"n": len(s.records)}})
+// call calls a tool with a host's own key, which is that of the intent.
+func (s *story) call(t *testing.T, tool, intent string) {
+	ctx := observe.WithScenario(idempotency.WithKey(t.Context(), secretKey+intent), "golden")
+	_, _ = s.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: map[string]any{"for": intent}})
 }
 
 // answering answers every call alike; %id% stands for the call's id.

@@ -3,12 +3,13 @@ package observe_test
 import (
 	"encoding/json"
 	"testing"
+	"time"
 
 	"github.com/surecall/surecall/observe"
 )
 
 // TestEmptyRecord: a member that has nothing to say is there all the same, but for
-// the two that rarely have: answerId, and the resumed of a stream.
+// some within others that rarely have.
 func TestEmptyRecord(t *testing.T) {
 	for _, c := range []struct {
 		value any
@@ -21,6 +22,9 @@ func TestEmptyRecord(t *testing.T) {
 			`"resultType":null,"isError":null,"sse":null,"retryOrigin":"","retryAfterMs":null,` +
 			`"decision":{"action":"","reason":""},"attempts":null,"breaker":"","idempotencyKey":"","ledger":null,` +
 			`"deviations":null,"excerpt":"","durationMs":0,"modelText":""}`},
+		{observe.LedgerRecord{}, `{"step":""}`},
+		{observe.LedgerRecord{Step: "a", Kind: "b", Since: &time.Time{}, Reconciled: "c", Settled: "d"},
+			`{"step":"a","kind":"b","since":"0001-01-01T00:00:00Z","reconciled":"c","settled":"d"}`},
 		{observe.Stream{}, `{"events":0,"terminal":false,"close":""}`},
 		{observe.Stream{Resumed: 2}, `{"events":0,"terminal":false,"close":"","resumed":2}`},
 	} {

@@ -10,6 +10,11 @@ import (
 // maxQuoted bounds a server's words that are quoted in a text, in bytes.
 const maxQuoted = 200
 
+// secretName matches up to the value of a member whose name says that it is a secret;
+// what is appended ends its group.
+const secretName = `(?i)((?:passw(?:or)?d|passphrase|passwd|\bpass|pwd|secret|token|api[_-]?key|apikey|account[_-]?key|access[_-]?key|` +
+	`private[_-]?key|client[_-]?secret|credentials?|session[_-]?id|signature|\bsig)["'\\]*\s*[:=]\s*\[?\s*`
+
 // secrets are the shapes of credentials that servers and networks are known to
 // echo. Each is replaced by "[redacted]", keeping its first group.
 var secrets = []*regexp.Regexp{
@@ -28,8 +33,9 @@ var secrets = []*regexp.Regexp{
 	// Authorization, with the scheme's name or without.
 	regexp.MustCompile(`(?i)(authorization["'\\]*\s*[:=]\s*["'\\]*)(?:[A-Za-z][\w-]*\s+)?[^\s"',;<>\\]{3,}`),
 	// name=value, "name": "value" and "name": ["value"], also within a JSON string,
-	// where the name says that it is a secret.
-	regexp.MustCompile(`(?i)((?:passw(?:or)?d|passphrase|passwd|\bpass|pwd|secret|token|api[_-]?key|apikey|account[_-]?key|access[_-]?key|private[_-]?key|client[_-]?secret|credentials?|session[_-]?id|signature|\bsig)["'\\]*\s*[:=]\s*\[?\s*)(?:\\+"(?:[^"\\])*\\+"|"(?:[^"\\]|\\.)*"?|'[^']*'?|[^\s"'&,;<>}\]\\]{3,})`),
+	// where the name says that it is a secret: quoted values first, whole.
+	regexp.MustCompile(secretName + `\\*["'])(?:[^"'\\]|\\[^"'])*`),
+	regexp.MustCompile(secretName + `)[^\s"'&,;<>}\]\\]{3,}`),
 	// Credentials and query of a URL.
 	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://)[^\s"'<>]*@`),
 	regexp.MustCompile(`([a-zA-Z][a-zA-Z0-9+.-]*://[^\s?"'<>]*\?)[^\s"'<>]+`),

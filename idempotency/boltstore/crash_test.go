@@ -240,7 +240,9 @@ func (b *bank) wait(done chan error, while time.Duration, fromStart bool) (error
 }
 
 // A process that makes payments is killed again and again, and asked again for the
-// same ones.
+// same ones: SURECALL_CRASH_KILLS times, 15 by default. SURECALL_CRASH_SEED repeats
+// what the bank does and when the kills come, as far as the machine's own timing
+// allows.
 func TestCrashes(t *testing.T) {
 	kills, seed := 15, uint64(time.Now().UnixNano())
 	if s := os.Getenv("SURECALL_CRASH_KILLS"); s != "" {
@@ -249,7 +251,7 @@ func TestCrashes(t *testing.T) {
 	if s := os.Getenv("SURECALL_CRASH_SEED"); s != "" {
 		seed, _ = strconv.ParseUint(s, 10, 64)
 	}
-	t.Logf("SURECALL_CRASH_SEED=%d (kills come when they come)", seed)
+	t.Logf("SURECALL_CRASH_SEED=%d", seed)
 	b := newBank(seed)
 	t.Cleanup(func() { b.Close(); http.DefaultClient.CloseIdleConnections() })
 	path := ledgerFile(t)
