@@ -57,6 +57,7 @@ func TestReadingMethods(t *testing.T) {
 			return err
 		}},
 		"logging/setLevel": {1, func(ctx context.Context, cs *mcp.ClientSession) error {
+			//lint:ignore SA1019 it is one of the methods that are not repeated, deprecated or not
 			return cs.SetLoggingLevel(ctx, &mcp.SetLoggingLevelParams{Level: "info"})
 		}},
 		"resources/subscribe": {1, func(ctx context.Context, cs *mcp.ClientSession) error {

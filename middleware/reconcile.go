@@ -44,9 +44,8 @@ type Unresolved struct {
 type Reconciler func(ctx context.Context, u *Unresolved) (Finding, *mcp.CallToolResult, error)
 
 // reconcile looks what became of a call in doubt.
-func (k *keying) reconcile(ctx context.Context, res mcp.Result, err error) (mcp.Result, error, idempotency.Settlement) {
+func (k *keying) reconcile(ctx context.Context, res mcp.Result, err error) (mcp.Result, idempotency.Settlement, error) {
 	cl := k.call
-	unknown := idempotency.Settlement{State: idempotency.Unknown}
 	finding, found, lookErr := k.core.opts.Reconcile(ctx, &Unresolved{
 		Session: cl.session, Server: cl.server.name, Tool: cl.tool.Name,
 		Arguments: cl.params().Arguments, Key: cl.key, Failure: cl.failure(ctx),
@@ -62,21 +61,21 @@ func (k *keying) reconcile(ctx context.Context, res mcp.Result, err error) (mcp.
 		}
 		body, isError := cl.answer(&attempt{}, found)
 		cl.reconciled = true
-		return found, nil, idempotency.Settlement{State: idempotency.Completed, Answer: body, IsError: isError}
+		return found, idempotency.Settlement{State: idempotency.Completed, Answer: body, IsError: isError}, nil
 	case DidNotHappen:
 		return k.again(ctx)
 	}
-	return res, err, unknown
+	return res, idempotency.Settlement{State: idempotency.Unknown}, err
 }
 
 // again sends a call once more that did not happen, with the same key. It is not
 // looked for a second time.
-func (k *keying) again(ctx context.Context) (mcp.Result, error, idempotency.Settlement) {
+func (k *keying) again(ctx context.Context) (mcp.Result, idempotency.Settlement, error) {
 	k.call.forgive()
 	res, err := k.next(ctx, k.call.method, k.call.request)
 	s := k.call.settlement(k.call.last(ctx, res, err), res)
 	s.Verified = true
-	return res, err, s
+	return res, s, err
 }
 
 // forgive takes the doubt from the attempts made so far: somebody has looked.

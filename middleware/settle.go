@@ -29,7 +29,7 @@ func (k *keying) settle(ctx context.Context, ticket *idempotency.Ticket, res mcp
 	a := k.call.last(ctx, res, err)
 	s := k.call.settlement(a, res)
 	if s.State == idempotency.Unknown && k.core.opts.Reconcile != nil && ctx.Err() == nil {
-		res, err, s = k.reconcile(ctx, res, err)
+		res, s, err = k.reconcile(ctx, res, err)
 	}
 	k.note(ticket.Settle(ctx, s), s)
 	return res, err

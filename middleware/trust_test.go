@@ -208,16 +208,16 @@ func TestHostsPanic(t *testing.T) {
 	for i := len(layers) - 1; i >= 0; i-- {
 		h = layers[i](h)
 	}
-	call := func() (err error, panicked any) {
+	call := func() (panicked any, err error) {
 		defer func() { panicked = recover() }()
 		_, err = h(t.Context(), "tools/call", &mcp.ClientRequest[mcp.Params]{Params: &mcp.CallToolParams{Name: "pay"}})
-		return err, nil
+		return nil, err
 	}
 	_, _ = call()
 	mode = "panic"
 	for {
 		// The breaker opens for a millisecond; the probe after it panics.
-		err, panicked := call()
+		panicked, err := call()
 		if panicked == "host bug" {
 			break
 		}
@@ -227,7 +227,7 @@ func TestHostsPanic(t *testing.T) {
 		}
 	}
 	mode = "up"
-	if err, _ := call(); err != nil {
+	if _, err := call(); err != nil {
 		t.Errorf("after the panic: %v", err)
 	}
 }
