@@ -47,6 +47,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	a, res, err := w.judge(ctx, res, err)
 	a.took = time.Since(started)
 	cl.rounds += a.rounds()
+	cl.begun = cl.begun || rounds(a.posts)
 	cl.add(a)
 	if !cl.isTool() {
 		c.learn(cl, res)
@@ -180,11 +181,11 @@ func (w *wire) resume() *resumption {
 	return &resumption{msg.Params.InputResponses, msg.Params.RequestState}
 }
 
-// rounds is how many rounds of the attempt were answered with another question.
+// rounds is how many POSTs of the attempt were answered with a question.
 func (a *attempt) rounds() int {
 	n := 0
 	for i := range a.posts {
-		if a.posts[i].Verdict.Outcome == observe.InputRequired {
+		if asked(&a.posts[i]) {
 			n++
 		}
 	}
@@ -193,7 +194,7 @@ func (a *attempt) rounds() int {
 
 // rounds reports whether an earlier round of the attempt was answered.
 func rounds(posts []observe.Post) bool {
-	for i := range posts[:len(posts)-1] {
+	for i := range posts[:max(len(posts)-1, 0)] {
 		if posts[i].Verdict.Outcome == observe.InputRequired {
 			return true
 		}

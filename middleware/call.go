@@ -22,7 +22,8 @@ type call struct {
 	key     string
 	stable  bool // a repeat from above would carry the same key
 	named   bool // the host can ask for this call again, by intent or key
-	rounds  int  // rounds that were answered with another question
+	rounds  int  // rounds that were answered with a question
+	begun   bool // the server has had an earlier round than the last
 	ledger  *observe.LedgerRecord
 	// reconciled says that the host found the result that the call gets.
 	reconciled bool
@@ -156,7 +157,7 @@ func (cl *call) delivery() observe.Delivery {
 		return observe.Answered
 	}
 	d := gravest(cl.attempts)
-	if cl.rounds > 0 {
+	if cl.begun {
 		// The server has had an earlier round: a call from above begins with that.
 		d = observe.Gravest(d, observe.Answered)
 	}

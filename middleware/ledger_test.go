@@ -416,3 +416,21 @@ func TestAnnouncedServer(t *testing.T) {
 		h.Close()
 	}
 }
+
+// TestSheddingKeepsTheRoundKey: a server that once puts the call off before it asks
+// does not shift the keys of the rounds.
+func TestSheddingKeepsTheRoundKey(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{}, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: policy.Keyed, Retry: policy.Retry{Repeats: -1}}})
+	r.server.SetTool(middlewaretest.Tool{Name: "ask", Ask: "Go ahead?", Keyed: true})
+	shed, _ := middlewaretest.FaultNamed("rounds-empty-requests")
+	cut := middlewaretest.SecondRound(middlewaretest.Reset().Executed())
+	cut.Round = 3
+	r.server.Script("ask", shed, cut)
+	ctx := idempotency.WithIntent(t.Context(), "i")
+	for range 2 {
+		_, _, _ = r.callIn(ctx, "ask", map[string]any{"order": 1})
+	}
+	if n := r.server.Effects("ask"); n != 1 {
+		t.Errorf("%d effects: %v", n, r.server.EffectsByKey("ask"))
+	}
+}

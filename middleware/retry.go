@@ -110,7 +110,7 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 		RetryAfter:    a.retryIn,
 		HasRetryAfter: a.hasRetry,
 	}
-	if a.resume == nil && a.rounds() > 0 {
+	if a.resume == nil && rounds(a.posts) {
 		// A repeat would begin with the first round, which the server has had.
 		q.Delivery = observe.Gravest(q.Delivery, observe.Answered)
 	}

@@ -32,11 +32,18 @@ func (e *evidence) round() int {
 func answeredRounds(posts []*post) int {
 	n := 0
 	for _, p := range posts {
-		if p.seen.Verdict.Outcome == observe.InputRequired {
+		if asked(&p.seen) {
 			n++
 		}
 	}
 	return n
+}
+
+// asked reports whether a POST was answered with a question. A server that only puts
+// the call off, which it does not do again the next time, asks nothing: the POST
+// after that is the same round.
+func asked(p *observe.Post) bool {
+	return p.Verdict.Outcome == observe.InputRequired && p.Verdict.InputRequests > 0
 }
 
 // dress gives the request that is sent the key of its round.

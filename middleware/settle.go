@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -39,7 +40,10 @@ func (k *keying) settle(ctx context.Context, ticket *idempotency.Ticket, res mcp
 // changes nothing about the answer.
 func (k *keying) note(err error, s idempotency.Settlement) {
 	k.call.ledger.Settled = string(s.State)
-	if err != nil {
+	switch {
+	case errors.Is(err, idempotency.ErrConflict):
+		k.call.ledger.Kind = "conflict" // another process had settled the call already
+	case err != nil:
 		k.call.ledger.Settled, k.call.ledger.Kind = string(idempotency.Unknown), string(idempotency.KindStore)
 	}
 }
