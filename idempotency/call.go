@@ -41,8 +41,8 @@ type request struct {
 	now     time.Time
 }
 
-func newRequest(domain string, c Call) *request {
-	r := &request{
+func newRequest(domain string, c Call) request {
+	r := request{
 		Call:  c,
 		scope: text(digest(domain, c.Principal, c.Server)),
 		named: c.Intent != "" || c.Key != "",

@@ -8,4 +8,7 @@ func (m *Memory) Len() int {
 }
 
 // Canonical is the form that a fingerprint covers.
-var Canonical = canonical
+var (
+	Canonical = canonical
+	Plain     = plain
+)

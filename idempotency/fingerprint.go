@@ -36,6 +36,12 @@ func FingerprintOf(server, tool string, arguments any) (Fingerprint, error) {
 	if raw, ok := arguments.(json.RawMessage); ok && len(raw) == 0 {
 		arguments = nil
 	}
+	if o, ok := arguments.(map[string]any); ok && o != nil {
+		var room [512]byte
+		if form, ok := plain(room[:0], o, 0); ok {
+			return Fingerprint(digest("surecall fingerprint 1", server, tool, string(form))), nil
+		}
+	}
 	raw, err := json.Marshal(arguments)
 	if err != nil {
 		return Fingerprint{}, fmt.Errorf("fingerprint of tool %q: %w", tool, err)

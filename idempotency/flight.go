@@ -33,18 +33,29 @@ func newFlights() *flights {
 func (f *flights) take(r *request) (fl *flight, mine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	for _, n := range [...]string{r.id, r.key, r.behind[0], r.behind[1]} {
-		if other := f.byName[name{r.scope, n}]; n != "" && other != nil {
-			return other, false
-		}
+	if other := f.any(r.scope, r.id, r.key); other != nil {
+		return other, false
+	}
+	if other := f.any(r.scope, r.behind[0], r.behind[1]); other != nil {
+		return other, false
 	}
 	fl = &flight{
 		scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint,
 		began: r.now, landed: make(chan struct{}),
 	}
 	f.byName[name{r.scope, r.id}] = fl
-	f.byName[name{r.scope, r.key}] = fl
+	if r.key != r.id {
+		f.byName[name{r.scope, r.key}] = fl
+	}
 	return fl, true
+}
+
+// any returns the flight with one of two names, which may be the same.
+func (f *flights) any(scope, id, key string) *flight {
+	if fl := f.byName[name{scope, id}]; fl != nil || key == id {
+		return fl
+	}
+	return f.byName[name{scope, key}]
 }
 
 // land ends a flight: with what was settled, or with an empty entry where nothing
@@ -52,7 +63,9 @@ func (f *flights) take(r *request) (fl *flight, mine bool) {
 func (f *flights) land(fl *flight, settled Entry, lost bool) {
 	f.mu.Lock()
 	delete(f.byName, name{fl.scope, fl.id})
-	delete(f.byName, name{fl.scope, fl.key})
+	if fl.key != fl.id {
+		delete(f.byName, name{fl.scope, fl.key})
+	}
 	if lost {
 		f.lost[name{settled.Scope, settled.ID}] = true
 	}

@@ -71,7 +71,8 @@ func newLedger(store Store, opts *LedgerOptions, domain string) *Ledger {
 // and then nothing may be sent. Begin waits while the same call is under way in
 // this process, until ctx ends.
 func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
-	r := newRequest(l.domain, c)
+	call := newRequest(l.domain, c)
+	r := &call
 	for looks := 0; looks < maxLooks; looks++ {
 		r.now = l.opts.Now()
 		fl, mine := l.flights.take(r)

@@ -97,7 +97,7 @@ func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
 	defer m.mu.Unlock()
 	m.expire(now)
 	old := m.lookup(e.Scope, e.ID, now)
-	if m.lookup(e.Scope, e.Key, now) != old || !follows(&e, old) {
+	if e.Key != e.ID && m.lookup(e.Scope, e.Key, now) != old || !follows(&e, old) {
 		return ErrConflict
 	}
 	if !e.Expires.After(now) {
@@ -208,7 +208,9 @@ func (m *Memory) write(old *item, e Entry) {
 		it = &item{}
 		it.written = m.written.PushBack(it)
 		m.names[name{e.Scope, e.ID}] = it
-		m.names[name{e.Scope, e.Key}] = it
+		if e.Key != e.ID {
+			m.names[name{e.Scope, e.Key}] = it
+		}
 	} else {
 		m.untrack(it)
 		m.written.MoveToBack(it.written)
@@ -225,7 +227,9 @@ func (m *Memory) remove(it *item) {
 	m.untrack(it)
 	m.written.Remove(it.written)
 	delete(m.names, name{it.Scope, it.ID})
-	delete(m.names, name{it.Scope, it.Key})
+	if it.Key != it.ID {
+		delete(m.names, name{it.Scope, it.Key})
+	}
 }
 
 // track enters an item wherever its state makes it be looked for.

@@ -14,7 +14,8 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 	if s.State != Failed && s.State != Completed {
 		return false, nil
 	}
-	r := newRequest(l.domain, c)
+	call := newRequest(l.domain, c)
+	r := &call
 	found, err := l.look(ctx, r)
 	if err != nil {
 		return false, err

@@ -24,6 +24,7 @@ type call struct {
 	named   bool // the host can ask for this call again, by intent or key
 	rounds  int  // rounds that were answered with a question
 	begun   bool // the server has had an earlier round than the last
+	doubt   bool // an earlier try of this call may have taken effect
 	ledger  *observe.LedgerRecord
 	// reconciled says that the host found the result that the call gets.
 	reconciled bool
@@ -155,6 +156,9 @@ func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
 func (cl *call) delivery() observe.Delivery {
 	if n := len(cl.attempts); n > 0 && cl.attempts[n-1].Delivery == observe.Answered {
 		return observe.Answered
+	}
+	if cl.doubt {
+		return observe.Unknown
 	}
 	d := gravest(cl.attempts)
 	if cl.begun {

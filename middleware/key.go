@@ -93,7 +93,8 @@ func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Resu
 		cl.ledger.Step = observe.LedgerAdopted
 	}
 	if since := ticket.Since(); !since.IsZero() {
-		cl.ledger.Since = &since
+		// It repeats a call that may have taken effect, whatever becomes of this try.
+		cl.ledger.Since, cl.doubt = &since, true
 	}
 	defer ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Unknown}) //nolint:errcheck // for panics alone
 	res, err := k.next(ctx, cl.method, cl.request)

@@ -434,3 +434,24 @@ func TestSheddingKeepsTheRoundKey(t *testing.T) {
 		t.Errorf("%d effects: %v", n, r.server.EffectsByKey("ask"))
 	}
 }
+
+// TestDoubtStays: a keyed call that may have run is repeated and refused: what is said
+// of it is still that it may have run.
+func TestDoubtStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(n int, p posted) (*http.Response, error) {
+			if n == 1 {
+				p.connect(true)
+				return nil, errors.New("reset")
+			}
+			return jsonAnswer(400, ""), nil
+		}, noRepeats)
+		defer b.session.Close()
+		_, _, _ = b.call("pay_keyed", 0)
+		_, rec, err := b.call("pay_keyed", 0)
+		var e *observe.Error
+		if !errors.As(err, &e) || e.Delivery != observe.Unknown || rec.Delivery != observe.Unknown || rec.Ledger.Settled != "unknown" {
+			t.Errorf("error %+v, record %+v", e, rec)
+		}
+	})
+}
