@@ -70,16 +70,12 @@ func (f *form) rank(name string) int {
 
 func (f *form) required(name string) bool { return slices.Contains(f.Required, name) }
 
-// filled is the form with the default of each field that has one and a zero value
-// in the other fields that are required. What is optional and has no default is
-// left out.
+// filled is the form with the default of each field that has one, and a zero value
+// in the others.
 func (f *form) filled() map[string]any {
 	content := map[string]any{}
 	for name, field := range f.Properties {
-		switch {
-		case field.Default != nil:
-			content[name] = field.Default
-		case f.required(name):
+		if content[name] = field.Default; field.Default == nil {
 			content[name] = field.zero()
 		}
 	}

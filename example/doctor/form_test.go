@@ -17,8 +17,8 @@ func TestFilled(t *testing.T) {
 		`null`:              `{}`,
 		`{}`:                `{}`,
 		`{"properties":{}}`: `{}`,
-		// Optional: the default, or left out.
-		`{"properties":{"a":{"type":"string"},"b":{"type":"integer","default":3}}}`: `{"b":3}`,
+		// Optional: the default, else a zero value.
+		`{"properties":{"a":{"type":"string"},"b":{"type":"integer","default":3}}}`: `{"a":"","b":3}`,
 		// Required: the default, else a zero value.
 		`{"properties":{"a":{"type":"boolean","default":true}},"required":["a"]}`:                                             `{"a":true}`,
 		`{"properties":{"a":{"type":"boolean"}},"required":["a"]}`:                                                            `{"a":false}`,
