@@ -14,7 +14,7 @@ tool := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # in-each runs a command in each of some modules and stops at the first failure.
 in-each = @for m in $(1); do echo "$$m: $(2)"; (cd "$$m" && $(2)) || exit 1; done
 
-.PHONY: test needs format tidy vet staticcheck unit fuzz bench
+.PHONY: test needs format tidy vet staticcheck unit fuzz bench crash
 
 test: needs format tidy vet staticcheck unit
 
@@ -52,3 +52,7 @@ fuzz:
 
 bench:
 	$(call in-each,$(code),$(GO) test -run '^$$' -bench . -benchmem -benchtime $(BENCHTIME) ./...)
+
+# The crash campaign of the file store: children killed at random moments.
+crash:
+	cd idempotency/boltstore && SURECALL_CRASH_KILLS=$(or $(KILLS),200) $(GO) test -count=1 -run Crash -v ./...
