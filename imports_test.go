@@ -4,6 +4,8 @@ import (
 	"go/ast"
 	"go/parser"
 	"go/token"
+	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,6 +41,77 @@ func TestImportsPointOneWay(t *testing.T) {
 }
 
 func within(path, parent string) bool { return path == parent || strings.HasPrefix(path, parent+"/") }
+
+// thirdParty are the modules that the packages which hosts import may use, and what
+// for: whatever stands here comes with this library into every host.
+var thirdParty = map[string]string{
+	"github.com/modelcontextprotocol/go-sdk": "the client that is wrapped",
+	"github.com/sony/gobreaker/v2":           "circuit breakers",
+	"golang.org/x/time/rate":                 "rate limiters",
+	"github.com/gowebpki/jcs":                "canonical JSON (RFC 8785), for the fingerprints of calls",
+}
+
+func TestDependenciesAreFew(t *testing.T) {
+	used := map[string]bool{}
+	for _, dir := range hostPackages(t) {
+		for _, f := range sources(t, dir) {
+			for _, spec := range f.Imports {
+				path, _ := strconv.Unquote(spec.Path.Value)
+				if first, _, _ := strings.Cut(path, "/"); !strings.Contains(first, ".") || within(path, module) {
+					continue
+				}
+				name := moduleOf(path)
+				if used[name] = true; thirdParty[name] == "" {
+					t.Errorf("%s imports %s", dir, path)
+				}
+			}
+		}
+	}
+	for name := range thirdParty {
+		if !used[name] {
+			t.Errorf("%s is not used", name)
+		}
+	}
+}
+
+// moduleOf is the module on the list that a package belongs to, or the package.
+func moduleOf(path string) string {
+	for name := range thirdParty {
+		if within(path, name) {
+			return name
+		}
+	}
+	return path
+}
+
+// hostPackages are the folders of this module's packages, without the examples.
+func hostPackages(t *testing.T) []string {
+	t.Helper()
+	var dirs []string
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir() && (path == "example" || path != "." && isOther(path)):
+			return filepath.SkipDir
+		case !d.IsDir() && strings.HasSuffix(path, ".go") && !strings.HasSuffix(path, "_test.go"):
+			dirs = append(dirs, filepath.Dir(path))
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
+}
+
+// isOther reports whether a folder holds another module, or nothing of Go's.
+func isOther(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "go.mod"))
+	base := filepath.Base(dir)
+	return err == nil || base == "testdata" || strings.HasPrefix(base, ".") || base == "node_modules"
+}
 
 // The test server is for users' own tests as well, and brings nothing with it.
 func TestTestServerNeedsOnlyTheStandardLibrary(t *testing.T) {

@@ -14,7 +14,7 @@ import (
 )
 
 // Names come from servers and models: there may be no end of them.
-const endless = 5 * registrySize
+const endless = 3 * registrySize
 
 func (r *registry[V]) size() int { return len(r.young) + len(r.old) }
 

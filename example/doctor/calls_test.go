@@ -5,9 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"testing"
-	"time"
 
 	"github.com/surecall/surecall/middleware/middlewaretest"
 	"github.com/surecall/surecall/observe"
@@ -118,27 +116,23 @@ func TestSurface(t *testing.T) {
 	}
 }
 
-// TestParallel: three calls that wait for each other go on only together, and the
-// records come in the order of the flags.
+// TestParallel: of three calls each waits for the answer to the next, so that they
+// end only if they are made together; the records come in the order of the flags.
 func TestParallel(t *testing.T) {
-	var met sync.WaitGroup
-	met.Add(3)
-	meet := func(ctx context.Context, c middlewaretest.Call) middlewaretest.Result {
-		met.Done()
-		met.Wait()
-		delay := 0
-		c.Arg("ms", &delay)
-		time.Sleep(time.Duration(delay) * time.Millisecond)
-		return middlewaretest.Result{Text: "met"}
+	tool := func(name string, next, answered chan bool) middlewaretest.Tool {
+		return middlewaretest.Tool{Name: name, Run: func(ctx context.Context, _ middlewaretest.Call) middlewaretest.Result {
+			select {
+			case <-next:
+			case <-ctx.Done():
+			}
+			close(answered)
+			return middlewaretest.Result{Text: "done"}
+		}}
 	}
-	var tools []middlewaretest.Tool
-	args := []string{"-json", "-parallel", "3"}
-	for i, name := range []string{"a", "b", "c"} {
-		tools = append(tools, middlewaretest.Tool{Name: name, Run: meet})
-		args = append(args, "-call", fmt.Sprintf(`%s={"ms":%d}`, name, 60-30*i))
-	}
-	s := newServer(t, middlewaretest.Options{Tools: tools})
-	v := runDoctor(t, append(args, "-endpoint", s.URL())...)
+	a, b, c, nothing := make(chan bool), make(chan bool), make(chan bool), make(chan bool)
+	close(nothing)
+	s := newServer(t, middlewaretest.Options{Tools: []middlewaretest.Tool{tool("a", b, a), tool("b", c, b), tool("c", nothing, c)}})
+	v := runDoctor(t, "-endpoint", s.URL(), "-json", "-parallel", "3", "-timeout", "20s", "-call", "a", "-call", "b", "-call", "c")
 	v.want(t, exitOK, "")
 	want := "a TOOL_SUCCESS answered; b TOOL_SUCCESS answered; c TOOL_SUCCESS answered"
 	if got := v.outcomes(t); got != want {
