@@ -1,7 +1,6 @@
 package middleware
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"io"
@@ -9,6 +8,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"regexp"
 	"time"
 
 	"github.com/surecall/surecall/observe"
@@ -132,7 +132,7 @@ func location(resp *http.Response) *url.URL {
 // result: what a tool said is not for records.
 func (p *post) excerpt(body []byte) {
 	head := body[:min(len(body), 8*excerptSize)]
-	if p.media == "application/json" || p.media == "text/event-stream" {
+	if p.media != "text/html" {
 		head = beforeResult(head)
 	}
 	if len(head) == 0 {
@@ -142,15 +142,13 @@ func (p *post) excerpt(body []byte) {
 	p.update(func(s *observe.Post) { s.Excerpt = text })
 }
 
-// resultMarks are where a tool's words can begin in a message, at the latest: with
-// the member itself, or with an escape that could hide its name.
-var resultMarks = [][]byte{[]byte(`"result"`), []byte(`"content"`), []byte(`"structuredContent"`), []byte(`\u`)}
+// resultMark is where a tool's words can begin in a message, at the latest: with the
+// member itself, however it is written, or with an escape that could hide its name.
+var resultMark = regexp.MustCompile(`(?i)"(?:result|content|structuredContent)"|\\u`)
 
 func beforeResult(body []byte) []byte {
-	for _, mark := range resultMarks {
-		if i := bytes.Index(body, mark); i >= 0 {
-			body = body[:i]
-		}
+	if at := resultMark.FindIndex(body); at != nil {
+		return body[:at[0]]
 	}
 	return body
 }

@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -23,56 +24,67 @@ func pointer(path string) []string {
 	return steps
 }
 
-// argumentAt returns the value of an argument, or nil where there is none.
-func argumentAt(arguments any, path string) any {
+// A keyArgument is the argument that the policy names for the key, in the call's
+// arguments.
+type keyArgument struct {
+	steps  []string
+	object map[string]any // the arguments, read from their JSON form
+}
+
+// keyArgument reads the arguments; nil if the policy names none.
+func (cl *call) keyArgument() (*keyArgument, error) {
+	path := cl.tool.Key.Argument
 	if path == "" {
-		return nil
+		return nil, nil
 	}
-	var v any = asObject(arguments)
-	for _, step := range pointer(path) {
+	raw, err := json.Marshal(cl.params().Arguments)
+	if err != nil {
+		return nil, err
+	}
+	a := &keyArgument{steps: pointer(path)}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&a.object); err != nil {
+		return nil, fmt.Errorf("the arguments are no object to put the key into (key.argument %q)", path)
+	}
+	return a, nil
+}
+
+// value is the key that the caller has set: "" for none, as a model fills a field that
+// it leaves open. What is no text can neither be kept as the key nor replaced.
+func (a *keyArgument) value() (string, error) {
+	var v any = a.object
+	for i, step := range a.steps {
 		object, ok := v.(map[string]any)
-		if !ok {
-			return nil
+		if !ok && v != nil {
+			return "", fmt.Errorf("the argument %q is no object to put the key into (key.argument)", strings.Join(a.steps[:i], "/"))
 		}
 		v = object[step]
 	}
-	return v
+	key, ok := v.(string)
+	if !ok && v != nil {
+		return "", fmt.Errorf("the argument %q holds something else than a text for a key (key.argument)", strings.Join(a.steps, "/"))
+	}
+	return key, nil
 }
 
-// withArgument returns the arguments with one more; the caller's stay as they are.
-func withArgument(arguments any, path string, value any) any {
-	return setAt(asObject(arguments), pointer(path), value)
-}
+// with returns the arguments with the key in its place; "" takes the place away.
+func (a *keyArgument) with(key string) map[string]any { return setAt(a.object, a.steps, key) }
 
-func setAt(object map[string]any, steps []string, value any) map[string]any {
+func setAt(object map[string]any, steps []string, key string) map[string]any {
 	object = maps.Clone(object)
 	if object == nil {
 		object = map[string]any{}
 	}
-	if len(steps) == 1 {
-		object[steps[0]] = value
-		return object
-	}
 	inner, _ := object[steps[0]].(map[string]any)
-	object[steps[0]] = setAt(inner, steps[1:], value)
-	return object
-}
-
-// asObject is the arguments as an object: as they are, or read from their JSON form
-// with its numbers kept. It is nil for anything else.
-func asObject(arguments any) map[string]any {
-	if object, ok := arguments.(map[string]any); ok {
-		return object
-	}
-	raw, err := json.Marshal(arguments)
-	if err != nil {
-		return nil
-	}
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
-	dec.UseNumber()
-	var object map[string]any
-	if dec.Decode(&object) != nil {
-		return nil
+	switch {
+	case len(steps) > 1 && (inner != nil || key != ""):
+		object[steps[0]] = setAt(inner, steps[1:], key)
+	case len(steps) > 1:
+	case key == "":
+		delete(object, steps[0])
+	default:
+		object[steps[0]] = key
 	}
 	return object
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/observe"
 )
 
@@ -38,7 +39,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	ev := newEvidence(cl.method, cl.tool)
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
 	started := time.Now()
-	res, err := cl.invoke(withEvidence(ctx, ev), next)
+	res, err := cl.invoke(withEvidence(aside(ctx), ev), next)
 	if err != nil && ctx.Err() != nil {
 		ev.settle(settleTime)
 	}
@@ -57,6 +58,18 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 		return nil, cl.failure(ctx)
 	}
 	return res, nil
+}
+
+// aside takes the call's names from the context: what an input handler calls, which
+// gets it on 2026-07-28, is another intent.
+func aside(ctx context.Context) context.Context {
+	if idempotency.IntentFrom(ctx) != "" {
+		ctx = idempotency.WithIntent(ctx, "")
+	}
+	if idempotency.KeyFrom(ctx) != "" {
+		ctx = idempotency.WithKey(ctx, "")
+	}
+	return ctx
 }
 
 // invoke calls next, and comes back when the context ends even if next does not:

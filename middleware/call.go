@@ -24,6 +24,7 @@ type call struct {
 	named   bool // the host can ask for this call again, by intent or key
 	rounds  int  // rounds that were answered with a question
 	begun   bool // the server has had an earlier round than the last
+	given   any  // the arguments as the caller gave them
 	doubt   bool // an earlier try of this call may have taken effect
 	ledger  *observe.LedgerRecord
 	// reconciled says that the host found the result that the call gets.
@@ -148,6 +149,17 @@ func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
 		cl.add(a)
 	}
 	return &cl.attempts[len(cl.attempts)-1]
+}
+
+// limited bounds the whole call where the caller has not.
+func (cl *call) limited(ctx context.Context) (context.Context, func()) {
+	if _, ok := ctx.Deadline(); ok || cl.tool.Limits.Call <= 0 {
+		return ctx, func() {}
+	}
+	ctx, cancel := context.WithTimeout(ctx, cl.tool.Limits.Call)
+	// Not at once: the end of a stream that was answered is still being read, so that
+	// its connection can be used again.
+	return ctx, func() { time.AfterFunc(2*drainTime, cancel) }
 }
 
 // delivery is the call's: that of a terminal answer, else the gravest of all

@@ -36,17 +36,27 @@ type keying struct {
 	core *core
 	call *call
 	next mcp.MethodHandler
+
+	argument *keyArgument // nil where the policy names none
 }
 
 func (k *keying) run(ctx context.Context) (mcp.Result, error) {
-	if err := k.core.checkArgument(ctx, k.call); err != nil {
-		return k.refuse(ctx, observe.Blocked, err)
+	cl := k.call
+	ctx, cancel := cl.limited(ctx)
+	defer cancel()
+	cl.given = cl.params().Arguments
+	host, err := k.hostKey(ctx)
+	if err != nil {
+		return k.refuse(ctx, err)
 	}
-	host := hostKey(ctx, k.call)
-	k.call.named = host != "" || idempotency.IntentFrom(ctx) != ""
-	if k.core.opts.Ledger == nil || bypassesLedger(k.call.tool.Safety) {
-		k.call.carry(ownKey(ctx, k.call, host, k.core.opts.NewKey), idempotency.IntentFrom(ctx) != "" || host != "")
-		return k.next(ctx, k.call.method, k.call.request)
+	intent := idempotency.IntentFrom(ctx)
+	cl.named = host != "" || intent != ""
+	if k.core.opts.Ledger == nil || bypassesLedger(cl.tool.Safety) {
+		if err := k.core.checkArgument(ctx, cl); err != nil {
+			return k.refuse(ctx, err)
+		}
+		k.carry(ownKey(ctx, cl, host, k.core.opts.NewKey), cl.named)
+		return k.next(ctx, cl.method, cl.request)
 	}
 	ticket, err := k.begin(ctx, host)
 	switch {
@@ -64,13 +74,13 @@ func bypassesLedger(s policy.Safety) bool { return s == policy.ReadOnly || s == 
 // begin asks the ledger.
 func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, error) {
 	cl := k.call
-	print, err := idempotency.FingerprintOf(cl.server.name, cl.tool.Name, cl.params().Arguments)
+	print, err := idempotency.FingerprintOf(cl.server.scope, cl.tool.Name, k.asked())
 	if err != nil {
 		return nil, err
 	}
 	return k.core.opts.Ledger.Begin(ctx, idempotency.Call{
 		Principal:     idempotency.PrincipalFrom(ctx),
-		Server:        cl.server.name,
+		Server:        cl.server.scope,
 		Tool:          cl.tool.Name,
 		Intent:        idempotency.IntentFrom(ctx),
 		Key:           host,
@@ -85,9 +95,16 @@ func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, e
 // doubt.
 func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Result, error) {
 	cl := k.call
+	defer ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Unknown}) //nolint:errcheck // for panics alone
+	if err := k.core.checkArgument(ctx, cl); err != nil {
+		_ = ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Failed})
+		return k.refuse(ctx, err)
+	}
+	// Others may wait for the answer of a call whose key was adopted.
+	cl.named = cl.named || ticket.Adopted()
 	// Whoever stands above and calls again gets this key again, from the intent, or
 	// from the guard while its window is open.
-	cl.carry(ticket.Key(), cl.named || cl.tool.Key.Guard > 0)
+	k.carry(ticket.Key(), cl.named || cl.tool.Key.Guard > 0)
 	cl.ledger = &observe.LedgerRecord{Step: observe.LedgerSent}
 	if ticket.Adopted() {
 		cl.ledger.Step = observe.LedgerAdopted
@@ -96,14 +113,30 @@ func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Resu
 		// It repeats a call that may have taken effect, whatever becomes of this try.
 		cl.ledger.Since, cl.doubt = &since, true
 	}
-	defer ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Unknown}) //nolint:errcheck // for panics alone
 	res, err := k.next(ctx, cl.method, cl.request)
 	return k.settle(ctx, ticket, res, err)
 }
 
 // hostKey is the key that the host gave the call: in the context, in _meta, or in
 // the tool's own argument; or "".
-func hostKey(ctx context.Context, cl *call) string {
+func (k *keying) hostKey(ctx context.Context) (string, error) {
+	var err error
+	if k.argument, err = k.call.keyArgument(); err != nil {
+		return "", err
+	}
+	key := namedKey(ctx, k.call)
+	if k.argument == nil {
+		return key, nil
+	}
+	given, err := k.argument.value()
+	if key == "" {
+		key = given
+	}
+	return key, err
+}
+
+// namedKey is the key that the host gave in the context or in _meta, or "".
+func namedKey(ctx context.Context, cl *call) string {
 	if key := idempotency.KeyFrom(ctx); key != "" {
 		return key
 	}
@@ -111,11 +144,16 @@ func hostKey(ctx context.Context, cl *call) string {
 	if params == nil {
 		return ""
 	}
-	if key, _ := params.Meta[cl.metaName()].(string); key != "" {
-		return key
-	}
-	key, _ := argumentAt(params.Arguments, cl.tool.Key.Argument).(string)
+	key, _ := params.Meta[cl.metaName()].(string)
 	return key
+}
+
+// asked is what the call asks for: its arguments without the key.
+func (k *keying) asked() any {
+	if k.argument == nil {
+		return k.call.given
+	}
+	return k.argument.with("")
 }
 
 // ownKey is the key of a call that no ledger knows.
@@ -124,14 +162,15 @@ func ownKey(ctx context.Context, cl *call, host string, fresh func() string) str
 		return host
 	}
 	if intent := idempotency.IntentFrom(ctx); intent != "" {
-		return idempotency.DeriveKey(idempotency.PrincipalFrom(ctx), intent, cl.server.name, cl.tool.Name)
+		return idempotency.DeriveKey(idempotency.PrincipalFrom(ctx), intent, cl.server.scope, cl.tool.Name)
 	}
 	return fresh()
 }
 
 // carry gives the call its key. stable says that a repeat from above would carry the
 // same key.
-func (cl *call) carry(key string, stable bool) {
+func (k *keying) carry(key string, stable bool) {
+	cl := k.call
 	cl.key, cl.stable = key, stable
 	params := *cl.params()
 	params.Meta = maps.Clone(params.Meta)
@@ -139,8 +178,8 @@ func (cl *call) carry(key string, stable bool) {
 		params.Meta = mcp.Meta{}
 	}
 	params.Meta[cl.metaName()] = key
-	if path := cl.tool.Key.Argument; path != "" && argumentAt(params.Arguments, path) == nil {
-		params.Arguments = withArgument(params.Arguments, path, key)
+	if k.argument != nil {
+		params.Arguments = k.argument.with(key)
 	}
 	cl.replace(&params)
 }
@@ -170,7 +209,7 @@ func isASCII(s string) bool {
 func (k *keying) refuseBegin(ctx context.Context, err error) (mcp.Result, error) {
 	var refused *idempotency.Error
 	if !errors.As(err, &refused) {
-		return k.refuse(ctx, observe.Blocked, err)
+		return k.refuse(ctx, err)
 	}
 	k.call.ledger = &observe.LedgerRecord{Step: observe.LedgerBlocked, Kind: string(refused.Kind)}
 	if !refused.Since.IsZero() {
@@ -180,16 +219,16 @@ func (k *keying) refuseBegin(ctx context.Context, err error) (mcp.Result, error)
 		k.call.add(*interrupted(ctx))
 		return nil, k.call.failure(ctx)
 	}
-	return k.refuse(ctx, observe.Blocked, err)
+	return k.refuse(ctx, err)
 }
 
 // refuse ends the call before anything was sent.
-func (k *keying) refuse(ctx context.Context, o observe.Outcome, err error) (mcp.Result, error) {
+func (k *keying) refuse(ctx context.Context, err error) (mcp.Result, error) {
 	reason := err.Error()
 	var refused *idempotency.Error
 	if errors.As(err, &refused) {
 		reason = refused.Reason
 	}
-	k.call.add(attempt{Judgement: local(o, reason), err: err})
+	k.call.add(attempt{Judgement: local(observe.Blocked, reason), err: err})
 	return nil, k.call.failure(ctx)
 }

@@ -385,11 +385,10 @@ func TestAnnouncedServer(t *testing.T) {
 			effects.Add(1)
 			return &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil, nil
 		})
-		cut := true
+		var cut atomic.Bool
 		sdk := mcp.NewStreamableHTTPHandler(func(*http.Request) *mcp.Server { return server }, &mcp.StreamableHTTPOptions{Stateless: true, JSONResponse: true})
 		h := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-			if r.Header.Get("Mcp-Method") == "tools/call" && cut {
-				cut = false
+			if r.Header.Get("Mcp-Method") == "tools/call" && !cut.Swap(true) {
 				sdk.ServeHTTP(httptest.NewRecorder(), r)
 				panic(http.ErrAbortHandler)
 			}
@@ -452,6 +451,169 @@ func TestDoubtStays(t *testing.T) {
 		var e *observe.Error
 		if !errors.As(err, &e) || e.Delivery != observe.Unknown || rec.Delivery != observe.Unknown || rec.Ledger.Settled != "unknown" {
 			t.Errorf("error %+v, record %+v", e, rec)
+		}
+	})
+}
+
+// TestKeyArgumentKeepsTheRest: the key is put beside what the caller gave, in whatever
+// Go types, and never in its place.
+func TestKeyArgumentKeepsTheRest(t *testing.T) {
+	type pay struct {
+		Amount int    `json:"amount"`
+		Key    string `json:"key,omitempty"`
+	}
+	r := newRig(t, middlewaretest.Options{}, policy.Rule{Tool: "charge", Settings: policy.Settings{
+		Safety: policy.Keyed, Key: policy.Key{Argument: "/payment/key"}}})
+	r.server.SetTool(middlewaretest.Tool{Name: "charge", Keyed: true, InputSchema: json.RawMessage(
+		`{"type":"object","properties":{"payment":{"type":"object","properties":{"amount":{},"key":{}}}}}`)})
+	for name, c := range map[string]struct {
+		payment any
+		key     string // of the caller
+		refused bool
+	}{
+		"struct":       {payment: pay{Amount: 5}},
+		"struct, key":  {payment: pay{Amount: 5, Key: "mine-1"}, key: "mine-1"},
+		"map":          {payment: map[string]string{"amount": "5", "key": "mine-2"}, key: "mine-2"},
+		"empty key":    {payment: map[string]any{"amount": 5, "key": ""}},
+		"null key":     {payment: map[string]any{"amount": 5, "key": nil}},
+		"absent":       {},
+		"number":       {payment: map[string]any{"amount": 5, "key": 4711}, refused: true},
+		"text instead": {payment: "card-4711", refused: true},
+	} {
+		args := map[string]any{"name": name}
+		if c.payment != nil {
+			args["payment"] = c.payment
+		}
+		before := r.server.Posts("charge")
+		_, rec, err := r.callIn(t.Context(), "charge", args)
+		if c.refused {
+			if err == nil || rec.Outcome != observe.Blocked || r.server.Posts("charge") != before {
+				t.Errorf("%s: err %v, record %+v", name, err, rec)
+			}
+			continue
+		}
+		entries := r.server.Entries()
+		e := entries[len(entries)-1]
+		var sent struct {
+			Payment struct {
+				Amount any
+				Key    string
+			}
+		}
+		if jerr := json.Unmarshal(e.Arguments, &sent); err != nil || jerr != nil || sent.Payment.Key != e.Key || e.Key == "" || c.key != "" && e.Key != c.key || c.payment != nil && sent.Payment.Amount == nil {
+			t.Errorf("%s: err %v, sent %s, key %s", name, err, e.Arguments, e.Key)
+		}
+	}
+}
+
+// TestGuardLooksPastTheKeyArgument: a model that makes up another key asks for the same.
+func TestGuardLooksPastTheKeyArgument(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{}, policy.Rule{Tool: "charge", Settings: policy.Settings{Key: policy.Key{Argument: "key"}}})
+	r.server.SetTool(middlewaretest.Tool{Name: "charge", InputSchema: json.RawMessage(`{"type":"object","properties":{"key":{}}}`)})
+	r.server.Script("charge", middlewaretest.Reset().Executed())
+	_, _, _ = r.callIn(t.Context(), "charge", map[string]any{"amount": 1, "key": "model-1"})
+	if _, rec, _ := r.callIn(t.Context(), "charge", map[string]any{"amount": 1, "key": "model-2"}); rec.Outcome != observe.Blocked || r.server.Effects("charge") != 1 {
+		t.Errorf("%d effects, record %+v", r.server.Effects("charge"), rec)
+	}
+}
+
+// TestReplayNeedsNoServer: what was answered is there when the server is not.
+func TestReplayNeedsNoServer(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{})
+	ledger := idempotency.NewLedger(nil, nil)
+	connect := func() {
+		r.stack = middleware.New(&middleware.Options{
+			Policy: &policy.Policy{Rules: []policy.Rule{{Settings: policy.Settings{Key: policy.Key{Argument: "idempotency_key"}}}}},
+			Ledger: ledger, OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+		})
+		r.session = r.connect(t, r.stack)
+	}
+	ctx := idempotency.WithIntent(t.Context(), "i")
+	connect()
+	if _, _, err := r.callIn(ctx, "pay_keyed", nil); err != nil {
+		t.Fatal(err)
+	}
+	connect() // a stack that has not seen the schema
+	r.server.AlwaysMethod("tools/list", middlewaretest.Status(500))
+	if _, rec, err := r.callIn(ctx, "pay_keyed", nil); err != nil || rec.Ledger.Step != observe.LedgerReplayed || r.server.Posts("pay_keyed") != 1 {
+		t.Errorf("err %v, record %+v", err, rec)
+	}
+}
+
+// TestHookIsAnotherIntent: what a reconciler calls carries neither the key nor the
+// intent of the call that it looks after.
+func TestHookIsAnotherIntent(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{})
+	r.stack = middleware.New(&middleware.Options{
+		OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+		Reconcile: func(ctx context.Context, u *middleware.Unresolved) (middleware.Finding, *mcp.CallToolResult, error) {
+			if idempotency.IntentFrom(ctx) != "" || idempotency.KeyFrom(ctx) != "" || !reflect.DeepEqual(u.Arguments, map[string]any{"size": 10}) {
+				t.Errorf("intent %q, key %q, arguments %v", idempotency.IntentFrom(ctx), idempotency.KeyFrom(ctx), u.Arguments)
+			}
+			_, err := u.Session.CallTool(ctx, &mcp.CallToolParams{Name: u.Tool, Arguments: map[string]any{"status": true}})
+			return middleware.Happened, nil, err
+		},
+	})
+	r.session = r.connect(t, r.stack)
+	r.server.Script("pay", middlewaretest.Reset().Executed())
+	ctx, cancel := context.WithTimeout(idempotency.WithKey(idempotency.WithIntent(t.Context(), "i"), "k"), time.Minute)
+	defer cancel()
+	if _, rec, err := r.callIn(ctx, "pay", map[string]any{"size": 10}); err != nil || r.server.Effects("pay") != 2 {
+		t.Errorf("%d effects, err %v, record %+v", r.server.Effects("pay"), err, rec)
+	}
+}
+
+// TestWaiterIsBounded: the limit of the call also bounds waiting for another one.
+func TestWaiterIsBounded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(_ int, p posted) (*http.Response, error) {
+			time.Sleep(time.Hour)
+			return p.answer()
+		}, policy.Rule{Settings: policy.Settings{Limits: policy.Limits{Call: 10 * time.Second}}})
+		defer b.session.Close()
+		ctx := idempotency.WithIntent(t.Context(), "i")
+		long, cancel := context.WithTimeout(ctx, 2*time.Hour)
+		defer cancel()
+		done := make(chan error, 1)
+		go func() {
+			_, err := b.session.CallTool(long, &mcp.CallToolParams{Name: "pay"})
+			done <- err
+		}()
+		synctest.Wait()
+		start := time.Now()
+		if _, err := b.session.CallTool(ctx, &mcp.CallToolParams{Name: "pay"}); err == nil || time.Since(start) != 10*time.Second {
+			t.Errorf("after %v: %v", time.Since(start), err)
+		}
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// TestConcurrentAdopters: two equal calls after one in doubt get one answer.
+func TestConcurrentAdopters(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, func(n int, p posted) (*http.Response, error) {
+			if n == 1 {
+				p.connect(true)
+				return nil, errors.New("reset")
+			}
+			time.Sleep(time.Second)
+			return p.answer()
+		}, noRepeats)
+		defer b.session.Close()
+		_, _, _ = b.call("pay_keyed", 0)
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if _, err := b.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay_keyed"}); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		wg.Wait()
+		if n := b.wire.count(); n != 2 {
+			t.Errorf("%d POSTs", n)
 		}
 	})
 }

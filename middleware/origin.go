@@ -79,7 +79,7 @@ func (cl *call) asFailed(ctx context.Context) (failedCall, bool) {
 		return failedCall{}, false
 	}
 	raw, err := json.Marshal(params.Arguments)
-	return failedCall{print: sha256.Sum256(raw), key: hostKey(ctx, cl), at: time.Now()}, err == nil
+	return failedCall{print: sha256.Sum256(raw), key: namedKey(ctx, cl), at: time.Now()}, err == nil
 }
 
 // origin says who repeated the call: the host's own word first, then what was seen

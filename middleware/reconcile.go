@@ -46,9 +46,10 @@ type Reconciler func(ctx context.Context, u *Unresolved) (Finding, *mcp.CallTool
 // reconcile looks what became of a call in doubt.
 func (k *keying) reconcile(ctx context.Context, res mcp.Result, err error) (mcp.Result, idempotency.Settlement, error) {
 	cl := k.call
-	finding, found, lookErr := k.core.opts.Reconcile(ctx, &Unresolved{
+	// What the hook calls is another intent.
+	finding, found, lookErr := k.core.opts.Reconcile(aside(ctx), &Unresolved{
 		Session: cl.session, Server: cl.server.name, Tool: cl.tool.Name,
-		Arguments: cl.params().Arguments, Key: cl.key, Failure: cl.failure(ctx),
+		Arguments: cl.given, Key: cl.key, Failure: cl.failure(ctx),
 	})
 	if lookErr != nil {
 		finding = CannotTell

@@ -105,6 +105,8 @@ func TestExcerpt(t *testing.T) {
 		{name: "answer cut in its result", media: asJSON, body: `{"jsonrpc":"2.0","id":%id%,"result":{"content":[{"type":"text","text":"priv`, cut: true, want: `{"jsonrpc":"2.0","id":%id%,`},
 		{name: "answer cut before it", media: asJSON, body: `{"jsonrpc":"2.0","id"`, cut: true, want: `{"jsonrpc":"2.0","id"`},
 		{name: "a bare result, cut", media: asJSON, body: private[:40], cut: true},
+		{name: "answer of another type", media: "text/json", body: `{"jsonrpc":"2.0","id":%id%,` + private, want: `{"jsonrpc":"2.0","id":%id%,`},
+		{name: "answer in another case", media: asJSON, body: `{"jsonrpc":"2.0","id":%id%,"Result":{"Content":["private"]}}`, want: `{"jsonrpc":"2.0","id":%id%,`},
 		{name: "answer to another", media: asJSON, body: `{"jsonrpc":"2.0","id":99,` + private, want: `{"jsonrpc":"2.0","id":99,`},
 		{name: "content without result", media: asJSON, body: `{"id":1,"content":["private"]}`, want: `{"id":1,`},
 		{name: "structured content without result", media: asJSON, body: `{"structuredContent":"private"}`, want: `{`},

@@ -24,13 +24,8 @@ func (c *core) retry(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		l := &loop{core: c, call: cl, next: next, budget: c.budget(cl)}
 		caller := ctx
-		if _, ok := ctx.Deadline(); !ok && cl.tool.Limits.Call > 0 {
-			var cancel context.CancelFunc
-			ctx, cancel = context.WithTimeout(ctx, cl.tool.Limits.Call)
-			// Not at once: the end of a stream that was answered is still being read, so
-			// that its connection can be used again.
-			defer time.AfterFunc(2*drainTime, cancel)
-		}
+		ctx, cancel := cl.limited(ctx)
+		defer cancel()
 		res, err := l.run(ctx)
 		if err != nil && cl.isTool() {
 			return nil, cl.failure(caller)

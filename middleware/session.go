@@ -19,6 +19,7 @@ import (
 // context of Connect, else the endpoint of the handshake, else the stack's label.
 type server struct {
 	name     string
+	scope    string // name for the ledger: "" for all servers that nobody named
 	endpoint string // without query and credentials; empty where there is no HTTP
 	wire     bool   // our Transport carried the handshake
 }
@@ -91,8 +92,10 @@ func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(conte
 	if srv.name == "" {
 		srv.name = srv.endpoint
 	}
+	srv.scope = srv.name
 	if srv.name == "" && c.opts.Server == "" {
-		// Two servers that nobody named must not share breakers and ledger.
+		// Two servers that nobody named must not share breakers. They do share the
+		// ledger: a process that is started anew must find its calls there.
 		srv.name = fmt.Sprintf("unnamed-%d", c.unnamed.Add(1))
 	}
 	c.sessions.set(cs, srv)
@@ -124,7 +127,7 @@ func (c *core) server(cs *mcp.ClientSession) server {
 		srv = c.sessions.get(cs)
 	}
 	if srv.name == "" {
-		srv.name = c.opts.Server
+		srv.name, srv.scope = c.opts.Server, c.opts.Server
 	}
 	return srv
 }

@@ -103,7 +103,7 @@ func (k *keying) replay(ctx context.Context, ticket *idempotency.Ticket) (mcp.Re
 	cl.ledger = &observe.LedgerRecord{Step: observe.LedgerReplayed, Since: &since}
 	var s stored
 	if err := json.Unmarshal(ticket.Answer().Body, &s); err != nil {
-		return k.refuse(ctx, observe.Blocked, err)
+		return k.refuse(ctx, err)
 	}
 	if s.Error != nil {
 		rpc := &observe.RPCError{Code: s.Error.Code, Message: s.Error.Message, Data: s.Error.Data}
@@ -112,7 +112,7 @@ func (k *keying) replay(ctx context.Context, ticket *idempotency.Ticket) (mcp.Re
 	}
 	res := new(mcp.CallToolResult)
 	if err := json.Unmarshal(s.Result, res); err != nil {
-		return k.refuse(ctx, observe.Blocked, err)
+		return k.refuse(ctx, err)
 	}
 	if res.Meta == nil {
 		res.Meta = mcp.Meta{}
