@@ -230,5 +230,6 @@ func (k *keying) refuse(ctx context.Context, err error) (mcp.Result, error) {
 		reason = refused.Reason
 	}
 	k.call.add(attempt{Judgement: local(observe.Blocked, reason), err: err})
+	k.call.decision = policy.Decision{Action: policy.Stop, Reason: "held back before anything was sent"}
 	return nil, k.call.failure(ctx)
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
 )
 
 // stored is the form in which the ledger keeps an answer.
@@ -101,6 +102,7 @@ func (k *keying) replay(ctx context.Context, ticket *idempotency.Ticket) (mcp.Re
 	since := ticket.Since()
 	cl.key = ticket.Key()
 	cl.ledger = &observe.LedgerRecord{Step: observe.LedgerReplayed, Since: &since}
+	cl.decision = policy.Decision{Action: policy.Stop, Reason: "answered from the ledger"}
 	var s stored
 	if err := json.Unmarshal(ticket.Answer().Body, &s); err != nil {
 		return k.refuse(ctx, err)
