@@ -59,7 +59,7 @@ bench:
 chaos: export CHAOS_CALLS ?= 100000
 chaos: export CHAOS_SEED ?= random
 chaos:
-	$(GO) test -count=1 -run '^TestChaos$$' -v -timeout 3h ./middleware
+	$(GO) test -race -count=1 -run '^TestChaos$$' -v -timeout 3h ./middleware
 
 # The crash campaign of the file store: children killed at random moments.
 crash:

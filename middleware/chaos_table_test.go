@@ -131,15 +131,17 @@ func (r *chaosRow) write(b *bytes.Buffer, name string) {
 	b.WriteByte('\n')
 }
 
-// kind names the fault that an intent met first.
+// kind names the first fault that struck an intent.
 func (w *chaosWorld) kind(truth *chaosTruth) string {
+	for _, name := range truth.faults {
+		for _, f := range append(w.plain, w.rounds...) {
+			if f.Name == name {
+				return chaosKind(&w.options, f)
+			}
+		}
+	}
 	if truth.posts == 0 {
 		return "(nothing arrived) | -"
-	}
-	for _, f := range append(w.plain, w.rounds...) {
-		if f.Name == truth.faults[0] {
-			return chaosKind(&w.options, f)
-		}
 	}
 	return "(none) | honestly"
 }
@@ -182,7 +184,7 @@ func chaosKind(so *middlewaretest.Options, f middlewaretest.Fault) string {
 		kind = "odd but whole answer"
 	case strings.HasPrefix(f.Name, "status-4") && kind == "other":
 		kind = "other 4xx, " + want.Delivery
-	case strings.HasPrefix(f.Name, "jsonrpc-"):
+	case kind == "JSON-RPC error":
 		kind += ", " + want.Delivery
 	}
 	return kind + " | " + f.Execute.String()

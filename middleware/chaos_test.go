@@ -26,6 +26,7 @@ const (
 	chaosWorkers    = 5                      // parallel callers of one server
 	chaosPerWorld   = 600                    // intents that one server sees at most
 	chaosLateness   = 100 * time.Millisecond // that a call may come after its deadline
+	chaosQuiet      = 100 * time.Millisecond // in which tools that still run come to their end
 	chaosComplaints = 10                     // violations of one server that are told
 )
 
@@ -46,6 +47,7 @@ func TestChaos(t *testing.T) {
 	defer c.stalls.close()
 	for batch := 0; c.left > 0 && !t.Failed(); batch++ {
 		c.batch(t, batch)
+		t.Logf("%d intents to go", c.left)
 	}
 	t.Logf("%s", c.table.text(started, time.Now(), c.stalls))
 }
@@ -112,6 +114,7 @@ func (c *campaign) batch(t *testing.T, number int) {
 		all.Go(w.run)
 	}
 	all.Wait()
+	time.Sleep(chaosQuiet)
 	checkGoroutines(t, worlds, idle)
 	for _, w := range worlds {
 		complaints := w.checkSessions()
@@ -140,26 +143,6 @@ func (c *campaign) open(t *testing.T, number int) []*chaosWorld {
 	return worlds
 }
 
-// TestChaosNotices checks that the campaign notices what it looks for: payments that
-// a policy wrongly calls idempotent are made twice.
-func TestChaosNotices(t *testing.T) {
-	wrong := policy.Rule{Tool: "pay_*", Settings: policy.Settings{Safety: policy.Idempotent}}
-	rules := chaosPolicy()
-	rules.Rules = append([]policy.Rule{wrong}, rules.Rules...)
-	w := newChaosWorld(middlewaretest.Options{}, rules, chaosSeed, 0, 100)
-	defer w.close()
-	w.pause = 0
-	if err := w.connect(); err != nil {
-		t.Fatal(err)
-	}
-	machine := watchStalls()
-	defer machine.close()
-	w.run()
-	if complaints := w.judge(newChaosTable(), machine); !strings.Contains(strings.Join(complaints, "\n"), "effects of one unsafe intent") {
-		t.Errorf("%d complaints, none of two payments", len(complaints))
-	}
-}
-
 // checkGoroutines checks that calls leave no goroutine behind while their session
 // lives on. A session that was renewed has some of its own.
 func checkGoroutines(t *testing.T, worlds []*chaosWorld, idle int) {
@@ -178,4 +161,24 @@ func checkGoroutines(t *testing.T, worlds []*chaosWorld, idle int) {
 	}
 	stacks := make([]byte, 1<<20)
 	t.Errorf("%d goroutines after the calls, %d before them\n%s", runtime.NumGoroutine(), idle, stacks[:runtime.Stack(stacks, true)])
+}
+
+// TestChaosNotices checks that the campaign notices what it looks for: payments that
+// a policy wrongly calls idempotent are made twice.
+func TestChaosNotices(t *testing.T) {
+	wrong := policy.Rule{Tool: "pay_*", Settings: policy.Settings{Safety: policy.Idempotent}}
+	rules := chaosPolicy()
+	rules.Rules = append([]policy.Rule{wrong}, rules.Rules...)
+	w := newChaosWorld(middlewaretest.Options{}, rules, chaosSeed, 0, 100)
+	defer w.close()
+	w.pause = 0
+	if err := w.connect(); err != nil {
+		t.Fatal(err)
+	}
+	machine := watchStalls()
+	defer machine.close()
+	w.run()
+	if complaints := w.judge(newChaosTable(), machine); !strings.Contains(strings.Join(complaints, "\n"), "effects of one unsafe intent") {
+		t.Errorf("%d complaints, none of two payments", len(complaints))
+	}
 }

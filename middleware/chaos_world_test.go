@@ -4,16 +4,13 @@ import (
 	"context"
 	"fmt"
 	"math/rand/v2"
-	"net/http"
 	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/surecall/surecall/idempotency"
-	"github.com/surecall/surecall/middleware"
 	"github.com/surecall/surecall/middleware/middlewaretest"
-	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
 )
 
@@ -83,7 +80,7 @@ func runChaosTool(ctx context.Context, c middlewaretest.Call) middlewaretest.Res
 // limit as the catalogue wants it. The gate is the tool's and breakers are off but
 // for one caller, so that calls reach the wire.
 func chaosPolicy() *policy.Policy {
-	p := &policy.Policy{Rules: []policy.Rule{
+	return &policy.Policy{Rules: []policy.Rule{
 		{Tool: "read_*", Settings: policy.Settings{Safety: policy.ReadOnly}},
 		{Tool: "label_*", Settings: policy.Settings{Safety: policy.Idempotent}},
 		{Tool: "keyed_*", Settings: policy.Settings{Safety: policy.Keyed}},
@@ -99,7 +96,6 @@ func chaosPolicy() *policy.Policy {
 			MaxResult: middlewaretest.CatalogueResultLimit,
 		}},
 	}}
-	return p
 }
 
 // limitedWorker reports whether the policy ends a silent attempt of this caller.
@@ -216,102 +212,4 @@ func (w *chaosWorld) close() {
 		p.close()
 	}
 	w.server.Close()
-}
-
-// A chaosProcess is a client with a ledger of its own over the common store.
-type chaosProcess struct {
-	world  *chaosWorld
-	client *mcp.Client
-	http   *http.Client
-
-	mu      sync.Mutex
-	session *chaosSession
-	dead    []*chaosSession
-}
-
-type chaosSession struct {
-	*mcp.ClientSession
-	began, died time.Time
-	failure     error // that told of its end
-}
-
-type chaosRecordKey struct{}
-
-func newChaosProcess(w *chaosWorld, rules *policy.Policy, store idempotency.Store) *chaosProcess {
-	stack := middleware.New(&middleware.Options{
-		Policy: rules,
-		Ledger: idempotency.NewLedger(store, nil),
-		OnRecord: func(ctx context.Context, r *observe.Record) {
-			if said, ok := ctx.Value(chaosRecordKey{}).(*chaosSaid); ok {
-				said.record = r
-			}
-		},
-	})
-	client := mcp.NewClient(&mcp.Implementation{Name: "chaos", Version: "1"}, &mcp.ClientOptions{
-		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"approve": true}}, nil
-		},
-	})
-	client.AddSendingMiddleware(stack.Middleware()...)
-	var base *http.Client
-	if w.options.HTTP2 {
-		base = &http.Client{Transport: &http.Transport{TLSClientConfig: w.server.TLS(), ForceAttemptHTTP2: true}}
-	}
-	return &chaosProcess{world: w, client: client, http: stack.HTTPClient(base)}
-}
-
-// connect opens a session; connections are dropped meanwhile.
-func (p *chaosProcess) connect() error {
-	var err error
-	for range 100 {
-		s := &chaosSession{began: time.Now()}
-		ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-		s.ClientSession, err = p.client.Connect(ctx, &mcp.StreamableClientTransport{
-			Endpoint: p.world.server.URL(), HTTPClient: p.http, OAuthHandler: &authorizer{},
-		}, nil)
-		cancel()
-		if err == nil {
-			p.session = s
-			return nil
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-	return fmt.Errorf("%s: connect: %w", p.world.name, err)
-}
-
-func (p *chaosProcess) current() *chaosSession {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.session
-}
-
-func (p *chaosProcess) ended() []*chaosSession {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return append([]*chaosSession(nil), p.dead...)
-}
-
-// renew does what frameworks do when a session seems to be lost: ping, and connect
-// anew if that fails.
-func (p *chaosProcess) renew(session *chaosSession) error {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.session != session {
-		return nil
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
-	defer cancel()
-	if session.failure = session.Ping(ctx, nil); !lost(session.failure) {
-		return nil
-	}
-	session.died = time.Now()
-	p.dead = append(p.dead, session)
-	return p.connect()
-}
-
-func (p *chaosProcess) close() {
-	for _, s := range append(p.ended(), p.current()) {
-		_ = s.Close() // the server may have forgotten it
-	}
-	p.http.CloseIdleConnections()
 }
