@@ -27,9 +27,7 @@ type call struct {
 	given   any  // the arguments as the caller gave them
 	doubt   bool // an earlier try of this call may have taken effect
 	ledger  *observe.LedgerRecord
-	// reconciled says that the host found the result that the call gets.
-	reconciled bool
-	started    time.Time
+	started time.Time
 
 	attempts []attempt
 	judged   bool // the last attempt is that of the latest next

@@ -61,7 +61,6 @@ func (k *keying) reconcile(ctx context.Context, res mcp.Result, err error) (mcp.
 			found = &mcp.CallToolResult{Content: []mcp.Content{}}
 		}
 		body, isError := cl.answer(&attempt{}, found)
-		cl.reconciled = true
 		return found, idempotency.Settlement{State: idempotency.Completed, Answer: body, IsError: isError}, nil
 	case DidNotHappen:
 		return k.again(ctx)
