@@ -195,3 +195,26 @@ func TestStdio(t *testing.T) {
 		}
 	}
 }
+
+// A payment whose outcome is unknown is looked for by a tool that only reads.
+func Example_reconcile() {
+	stack := middleware.New(&middleware.Options{
+		Reconcile: []middleware.Reconciliation{{
+			Tool: "pay",
+			Look: func(ctx context.Context, u *middleware.Unresolved) (middleware.Finding, *mcp.CallToolResult, error) {
+				res, err := u.Session.CallTool(ctx, &mcp.CallToolParams{
+					Name: "find_payment", Arguments: map[string]any{"order": u.Arguments.(map[string]any)["order"]},
+				})
+				switch {
+				case err != nil:
+					return middleware.CannotTell, nil, err
+				case res.IsError:
+					return middleware.DidNotHappen, nil, nil
+				}
+				return middleware.Happened, res, nil
+			},
+		}},
+	})
+	fmt.Println(stack)
+	// Output: Record -> Surface -> Key -> Retry -> Admit -> Attempt -> SDK -> Transport
+}

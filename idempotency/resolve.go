@@ -1,6 +1,39 @@
 package idempotency
 
-import "context"
+import (
+	"context"
+	"time"
+)
+
+// A Doubt is an earlier call that stands in the way of another, because nobody knows
+// what became of it.
+type Doubt struct {
+	// Key is the key that the earlier call carried. A [Call] with this Key and the same
+	// Fingerprint names it for [Ledger.Resolve].
+	Key string
+	// Since is when it was begun.
+	Since time.Time
+	// Equal says that it is an equal call; otherwise it is the same one.
+	Equal bool
+}
+
+// InDoubt returns what stands in the way of c, and what [Ledger.Resolve] would
+// resolve for it: the same call, or the equal ones that the guard holds against it.
+// Calls that are under way in this process are not in doubt.
+func (l *Ledger) InDoubt(ctx context.Context, c Call) ([]Doubt, error) {
+	call := newRequest(l.domain, c)
+	r := &call
+	found, err := l.look(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	own := r.own(found)
+	var doubts []Doubt
+	for _, e := range l.inTheWay(r, found) {
+		doubts = append(doubts, Doubt{Key: e.Key, Since: e.Started, Equal: own == nil})
+	}
+	return doubts, nil
+}
 
 // Resolve says what became of the earlier call that stands in the way of c: the
 // same call, or the equal ones that the guard holds against it, none of them under

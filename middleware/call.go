@@ -47,6 +47,8 @@ type attempt struct {
 	retryIn  time.Duration // the server's wait, or the remaining wait of a local refusal
 	hasRetry bool
 	resume   *resumption // what a repeat goes on with
+
+	reconciled Finding // of the host, about the attempt
 }
 
 type callKey struct{}
@@ -181,7 +183,9 @@ func (cl *call) delivery() observe.Delivery {
 func gravest(attempts []attempt) observe.Delivery {
 	var d observe.Delivery
 	for i := range attempts {
-		d = observe.Gravest(d, attempts[i].Delivery)
+		if attempts[i].reconciled != DidNotHappen {
+			d = observe.Gravest(d, attempts[i].Delivery)
+		}
 	}
 	return d
 }

@@ -63,6 +63,7 @@ func (cl *call) attemptRecords() []observe.Attempt {
 			Delivery:   a.Delivery,
 			Posts:      len(a.posts),
 			HTTPStatus: a.status(),
+			Reconciled: string(a.reconciled),
 			WaitMs:     milliseconds(a.wait),
 			DurationMs: milliseconds(a.took),
 		}

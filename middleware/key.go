@@ -58,10 +58,13 @@ func (k *keying) run(ctx context.Context) (mcp.Result, error) {
 		k.carry(ownKey(ctx, cl, host, k.core.opts.NewKey), cl.named)
 		return k.next(ctx, cl.method, cl.request)
 	}
-	ticket, err := k.begin(ctx, host)
+	cl.ledger = &observe.LedgerRecord{Step: observe.LedgerBlocked} // until it passes
+	ticket, found, err := k.begin(ctx, host)
 	switch {
 	case err != nil:
 		return k.refuseBegin(ctx, err)
+	case found != nil:
+		return k.repeated(found), nil
 	case ticket.Answer() != nil:
 		return k.replay(ctx, ticket)
 	}
@@ -71,14 +74,15 @@ func (k *keying) run(ctx context.Context) (mcp.Result, error) {
 // bypassesLedger reports whether a repeat of such a tool needs no ledger.
 func bypassesLedger(s policy.Safety) bool { return s == policy.ReadOnly || s == policy.Idempotent }
 
-// begin asks the ledger.
-func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, error) {
+// begin asks the ledger, and the host where earlier calls in doubt stand in the way.
+// The result is that of an earlier call which the host has found.
+func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, *mcp.CallToolResult, error) {
 	cl := k.call
 	print, err := idempotency.FingerprintOf(cl.server.scope, cl.tool.Name, k.asked())
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return k.core.opts.Ledger.Begin(ctx, idempotency.Call{
+	c := idempotency.Call{
 		Principal:     idempotency.PrincipalFrom(ctx),
 		Server:        cl.server.scope,
 		Tool:          cl.tool.Name,
@@ -88,7 +92,12 @@ func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, e
 		Fingerprint:   print,
 		GuardWindow:   cl.tool.Key.Guard,
 		RepeatAllowed: idempotency.RepeatAllowed(ctx),
-	})
+	}
+	ticket, err := k.core.opts.Ledger.Begin(ctx, c)
+	if err != nil {
+		return k.reconcileEarlier(ctx, c, err)
+	}
+	return ticket, nil, nil
 }
 
 // send makes the call and settles it, and looks what became of it where that is in
@@ -105,7 +114,7 @@ func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Resu
 	// Whoever stands above and calls again gets this key again, from the intent, or
 	// from the guard while its window is open.
 	k.carry(ticket.Key(), cl.named || cl.tool.Key.Guard > 0)
-	cl.ledger = &observe.LedgerRecord{Step: observe.LedgerSent}
+	cl.ledger.Step = observe.LedgerSent
 	if ticket.Adopted() {
 		cl.ledger.Step = observe.LedgerAdopted
 	}
@@ -211,7 +220,7 @@ func (k *keying) refuseBegin(ctx context.Context, err error) (mcp.Result, error)
 	if !errors.As(err, &refused) {
 		return k.refuse(ctx, err)
 	}
-	k.call.ledger = &observe.LedgerRecord{Step: observe.LedgerBlocked, Kind: string(refused.Kind)}
+	k.call.ledger.Kind = string(refused.Kind)
 	if !refused.Since.IsZero() {
 		k.call.ledger.Since = &refused.Since
 	}

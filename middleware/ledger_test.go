@@ -249,42 +249,6 @@ func TestBrokenLedger(t *testing.T) {
 	}
 }
 
-func TestReconcile(t *testing.T) {
-	for _, c := range []struct {
-		finding middleware.Finding
-		posts   int
-		fails   bool
-		settled string
-	}{
-		{middleware.Happened, 1, false, "completed"},
-		{middleware.DidNotHappen, 2, false, "completed"},
-		{middleware.CannotTell, 1, true, "unknown"},
-	} {
-		t.Run(string(c.finding), func(t *testing.T) {
-			r := newRig(t, middlewaretest.Options{})
-			r.stack = middleware.New(&middleware.Options{
-				OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
-				Reconcile: func(ctx context.Context, u *middleware.Unresolved) (middleware.Finding, *mcp.CallToolResult, error) {
-					// A host would look through the session; here only that it can.
-					if _, err := u.Session.CallTool(ctx, &mcp.CallToolParams{Name: "read_weather"}); err != nil {
-						t.Error(err)
-					}
-					return c.finding, &mcp.CallToolResult{Content: []mcp.Content{&mcp.TextContent{Text: "paid"}}}, nil
-				},
-			})
-			r.session = r.connect(t, r.stack)
-			r.server.Script("pay", middlewaretest.Reset())
-			res, rec, err := r.call("pay", time.Minute)
-			if (err != nil) != c.fails || r.server.Posts("pay") != c.posts || rec.Ledger.Reconciled != string(c.finding) || rec.Ledger.Settled != c.settled {
-				t.Errorf("err %v, %d POSTs, ledger %+v", err, r.server.Posts("pay"), rec.Ledger)
-			}
-			if c.finding == middleware.Happened && (res.Content[0].(*mcp.TextContent).Text != "paid" || rec.Outcome == observe.ToolSuccess) {
-				t.Errorf("result %+v, record %+v", res, rec)
-			}
-		})
-	}
-}
-
 // TestRoundKeys: each round has a key of its own, in _meta and header, a repeat of a
 // round has the round's, and the call's key travels beside it.
 func TestRoundKeys(t *testing.T) {
@@ -537,29 +501,6 @@ func TestReplayNeedsNoServer(t *testing.T) {
 	r.server.AlwaysMethod("tools/list", middlewaretest.Status(500))
 	if _, rec, err := r.callIn(ctx, "pay_keyed", nil); err != nil || rec.Ledger.Step != observe.LedgerReplayed || r.server.Posts("pay_keyed") != 1 {
 		t.Errorf("err %v, record %+v", err, rec)
-	}
-}
-
-// TestHookIsAnotherIntent: what a reconciler calls carries neither the key nor the
-// intent of the call that it looks after.
-func TestHookIsAnotherIntent(t *testing.T) {
-	r := newRig(t, middlewaretest.Options{})
-	r.stack = middleware.New(&middleware.Options{
-		OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
-		Reconcile: func(ctx context.Context, u *middleware.Unresolved) (middleware.Finding, *mcp.CallToolResult, error) {
-			if idempotency.IntentFrom(ctx) != "" || idempotency.KeyFrom(ctx) != "" || !reflect.DeepEqual(u.Arguments, map[string]any{"size": 10}) {
-				t.Errorf("intent %q, key %q, arguments %v", idempotency.IntentFrom(ctx), idempotency.KeyFrom(ctx), u.Arguments)
-			}
-			_, err := u.Session.CallTool(ctx, &mcp.CallToolParams{Name: u.Tool, Arguments: map[string]any{"status": true}})
-			return middleware.Happened, nil, err
-		},
-	})
-	r.session = r.connect(t, r.stack)
-	r.server.Script("pay", middlewaretest.Reset().Executed())
-	ctx, cancel := context.WithTimeout(idempotency.WithKey(idempotency.WithIntent(t.Context(), "i"), "k"), time.Minute)
-	defer cancel()
-	if _, rec, err := r.callIn(ctx, "pay", map[string]any{"size": 10}); err != nil || r.server.Effects("pay") != 2 {
-		t.Errorf("%d effects, err %v, record %+v", r.server.Effects("pay"), err, rec)
 	}
 }
 

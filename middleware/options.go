@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"math/rand/v2"
+	"slices"
 	"time"
 
 	"github.com/surecall/surecall/idempotency"
@@ -31,9 +32,10 @@ type Options struct {
 	Ledger *idempotency.Ledger
 	// NoLedger leaves intents, replays and the guard against equal calls to the host.
 	NoLedger bool
-	// Reconcile, if set, finds out what became of a call of a keyed or unsafe tool
-	// whose outcome is unknown.
-	Reconcile Reconciler
+	// Reconcile finds out what became of calls of keyed and unsafe tools whose outcome
+	// is unknown: the first that matches a tool is asked. It needs a ledger. The slice
+	// is copied.
+	Reconcile []Reconciliation
 	// NewKey makes idempotency keys. Default [idempotency.NewKey].
 	NewKey func() string
 	// Rand returns a number in [0,1) for the jitter. Default math/rand/v2.
@@ -51,6 +53,7 @@ func (o *Options) copy() Options {
 	case c.Ledger == nil:
 		c.Ledger = idempotency.NewLedger(nil, nil)
 	}
+	c.Reconcile = slices.Clone(c.Reconcile)
 	if c.NewKey == nil {
 		c.NewKey = idempotency.NewKey
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -30,8 +29,8 @@ type storedError struct {
 func (k *keying) settle(ctx context.Context, ticket *idempotency.Ticket, res mcp.Result, err error) (mcp.Result, error) {
 	a := k.call.last(ctx, res, err)
 	s := k.call.settlement(a, res)
-	if s.State == idempotency.Unknown && k.core.opts.Reconcile != nil && ctx.Err() == nil {
-		res, s, err = k.reconcile(ctx, res, err)
+	if look := k.core.reconciler(k.call); s.State == idempotency.Unknown && look != nil && ctx.Err() == nil {
+		res, s, err = k.reconcile(ctx, look, res, err)
 	}
 	k.note(ticket.Settle(ctx, s), s)
 	return res, err
@@ -101,14 +100,14 @@ func (k *keying) replay(ctx context.Context, ticket *idempotency.Ticket) (mcp.Re
 	cl := k.call
 	since := ticket.Since()
 	cl.key = ticket.Key()
-	cl.ledger = &observe.LedgerRecord{Step: observe.LedgerReplayed, Since: &since}
-	cl.decision = policy.Decision{Action: policy.Stop, Reason: "answered from the ledger"}
+	cl.ledger.Step, cl.ledger.Since = observe.LedgerReplayed, &since
 	var s stored
 	if err := json.Unmarshal(ticket.Answer().Body, &s); err != nil {
 		return k.refuse(ctx, err)
 	}
 	if s.Error != nil {
 		rpc := &observe.RPCError{Code: s.Error.Code, Message: s.Error.Message, Data: s.Error.Data}
+		cl.decision = policy.Decision{Action: policy.Stop, Reason: "answered from the ledger"}
 		cl.add(attempt{Judgement: observe.Judgement{Outcome: observe.JSONRPCError, Delivery: observe.Answered, Reason: "the answer of an earlier call", RPC: rpc}})
 		return nil, cl.failure(ctx)
 	}
@@ -116,14 +115,17 @@ func (k *keying) replay(ctx context.Context, ticket *idempotency.Ticket) (mcp.Re
 	if err := json.Unmarshal(s.Result, res); err != nil {
 		return k.refuse(ctx, err)
 	}
-	if res.Meta == nil {
-		res.Meta = mcp.Meta{}
-	}
-	res.Meta[idempotency.MetaReplay] = since.UTC().Format(time.RFC3339)
+	return k.repeated(marked(res, since)), nil
+}
+
+// repeated ends a call with the result of an earlier one.
+func (k *keying) repeated(res *mcp.CallToolResult) *mcp.CallToolResult {
+	k.call.ledger.Step = observe.LedgerReplayed
+	k.call.decision = policy.Decision{Action: policy.Stop, Reason: "answered from the ledger"}
 	outcome := observe.ToolSuccess
 	if res.IsError {
 		outcome = observe.ToolError
 	}
-	cl.add(attempt{Judgement: observe.Judgement{Outcome: outcome, Delivery: observe.Answered}})
-	return res, nil
+	k.call.add(attempt{Judgement: observe.Judgement{Outcome: outcome, Delivery: observe.Answered}})
+	return res
 }

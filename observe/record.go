@@ -58,10 +58,24 @@ type LedgerRecord struct {
 	Kind string `json:"kind,omitempty"`
 	// Since is when the earlier call was begun that this one repeats.
 	Since *time.Time `json:"since,omitempty"`
-	// Reconciled is what the host found out about a call in doubt.
-	Reconciled string `json:"reconciled,omitempty"`
+	// Reconciled tells each time that the host was asked what became of a call in
+	// doubt: this one, or an earlier one that stood in its way.
+	Reconciled []Look `json:"reconciled,omitempty"`
 	// Settled is the state in which the call was left.
 	Settled string `json:"settled,omitempty"`
+}
+
+// A Look is one time that the host was asked what became of a call in doubt.
+type Look struct {
+	// Finding is the host's answer: happened, did_not_happen or cannot_tell.
+	Finding string `json:"finding"`
+	// Since is when the call in doubt was begun.
+	Since time.Time `json:"since"`
+	// Equal says that it was an equal call, not this one.
+	Equal bool `json:"equal,omitempty"`
+	// Error is what kept the host from finding out, redacted.
+	Error      string  `json:"error,omitempty"`
+	DurationMs float64 `json:"durationMs"`
 }
 
 // LedgerStep says what the ledger did with a call.
@@ -99,6 +113,8 @@ type Attempt struct {
 	// authorization, or after a redirect.
 	Posts      int `json:"posts"`
 	HTTPStatus int `json:"httpStatus"`
+	// Reconciled is what the host found out about the attempt, where it asked.
+	Reconciled string `json:"reconciled,omitempty"`
 	// WaitMs is the time waited before the attempt.
 	WaitMs     float64 `json:"waitMs"`
 	DurationMs float64 `json:"durationMs"`

@@ -23,8 +23,8 @@ func TestEmptyRecord(t *testing.T) {
 			`"decision":{"action":"","reason":""},"attempts":null,"breaker":"","idempotencyKey":"","ledger":null,` +
 			`"deviations":null,"excerpt":"","durationMs":0,"modelText":""}`},
 		{observe.LedgerRecord{}, `{"step":""}`},
-		{observe.LedgerRecord{Step: "a", Kind: "b", Since: &time.Time{}, Reconciled: "c", Settled: "d"},
-			`{"step":"a","kind":"b","since":"0001-01-01T00:00:00Z","reconciled":"c","settled":"d"}`},
+		{observe.LedgerRecord{Step: "a", Kind: "b", Since: &time.Time{}, Reconciled: []observe.Look{{Finding: "c"}}, Settled: "d"},
+			`{"step":"a","kind":"b","since":"0001-01-01T00:00:00Z","reconciled":[{"finding":"c","since":"0001-01-01T00:00:00Z","durationMs":0}],"settled":"d"}`},
 		{observe.Stream{}, `{"events":0,"terminal":false,"close":""}`},
 		{observe.Stream{Resumed: 2}, `{"events":0,"terminal":false,"close":"","resumed":2}`},
 	} {
