@@ -33,8 +33,8 @@ type Options struct {
 	// NoLedger leaves intents, replays and the guard against equal calls to the host.
 	NoLedger bool
 	// Reconcile finds out what became of calls of keyed and unsafe tools whose outcome
-	// is unknown: the first that matches a tool is asked. It needs a ledger. The slice
-	// is copied.
+	// is unknown: the first that matches a tool is asked, and the tool that the policy
+	// names (policy.Reconcile) where none does. It needs a ledger. The slice is copied.
 	Reconcile []Reconciliation
 	// NewKey makes idempotency keys. Default [idempotency.NewKey].
 	NewKey func() string

@@ -64,12 +64,16 @@ type Unresolved struct {
 	Failure *observe.Error
 }
 
-// reconciler is who can find out what became of the call, or nil.
+// reconciler is who can find out what became of the call, or nil: the host's hook, or
+// else the tool that the policy names.
 func (c *core) reconciler(cl *call) Reconciler {
 	for _, r := range c.opts.Reconcile {
 		if matches(r.Server, cl.server.name) && matches(r.Tool, cl.tool.Name) {
 			return r.Look
 		}
+	}
+	if rule := cl.tool.Reconcile; rule != nil && rule.Tool != "" && cl.session != nil {
+		return c.lookup(rule)
 	}
 	return nil
 }

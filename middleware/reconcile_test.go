@@ -2,9 +2,11 @@ package middleware_test
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -203,5 +205,64 @@ func TestHookIsAnotherIntent(t *testing.T) {
 	defer cancel()
 	if _, rec, err := r.callIn(ctx, "pay", map[string]any{"size": 10}); err != nil || r.server.Effects("pay") != 2 {
 		t.Errorf("%d effects, err %v, record %+v", r.server.Effects("pay"), err, rec)
+	}
+}
+
+// TestPolicyReconciles: a tool that the policy names finds out.
+func TestPolicyReconciles(t *testing.T) {
+	rule := policy.Rule{Tool: "pay", Settings: policy.Settings{Reconcile: &policy.Reconcile{
+		Tool:         "find_payment",
+		Arguments:    map[string]string{"order": "/order/id", "key": policy.ReconcileKey, "kind": "card"},
+		Happened:     policy.AnswerMatch{At: "/status", In: []string{"paid"}},
+		DidNotHappen: policy.AnswerMatch{Text: "no such payment"},
+	}}}
+	finds := policy.Rule{Tool: "find_*", Settings: policy.Settings{Safety: policy.ReadOnly}}
+	order := map[string]any{"order": map[string]any{"id": json.Number("9007199254740993")}}
+	paid := middlewaretest.Result{Raw: json.RawMessage(`{"content":[{"type":"text","text":"paid"}],"structuredContent":{"status":"paid"}}`)}
+	for _, c := range []struct {
+		name    string
+		rules   []policy.Rule
+		args    map[string]any
+		answer  middlewaretest.Result
+		finding string
+		problem string
+		looks   int
+		posts   int
+	}{
+		{"happened", []policy.Rule{rule, finds}, order, paid, "happened", "", 1, 1},
+		{"did not", []policy.Rule{rule, finds}, order, middlewaretest.Result{Text: "no such payment", IsError: true}, "did_not_happen", "", 1, 2},
+		{"neither", []policy.Rule{rule, finds}, order, middlewaretest.Result{Text: "come back later"}, "cannot_tell", "", 1, 1},
+		{"no such argument", []policy.Rule{rule, finds}, map[string]any{"order": "7"}, paid, "cannot_tell", "/order/id", 0, 1},
+		{"not a reading tool", []policy.Rule{rule}, order, paid, "cannot_tell", "read_only", 0, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, middlewaretest.Options{}, append(c.rules, noRepeats)...)
+			var asked []middlewaretest.Call
+			r.server.SetTool(middlewaretest.Tool{Name: "find_payment", Run: func(_ context.Context, call middlewaretest.Call) middlewaretest.Result {
+				asked = append(asked, call)
+				return c.answer
+			}})
+			r.server.Script("pay", middlewaretest.Reset())
+			res, rec, err := r.callIn(t.Context(), "pay", c.args)
+			if !slices.Equal(findings(rec), []string{c.finding}) || !strings.Contains(rec.Ledger.Reconciled[0].Error, c.problem) {
+				t.Errorf("err %v, reconciled %+v", err, rec.Ledger.Reconciled)
+			}
+			if len(asked) != c.looks || r.server.Posts("pay") != c.posts || (err != nil) != (c.finding == "cannot_tell") {
+				t.Fatalf("asked %d times, %d POSTs, err %v", len(asked), r.server.Posts("pay"), err)
+			}
+			if c.finding == "happened" && text(res) != "paid" {
+				t.Errorf("result %+v", res)
+			}
+			if c.looks == 0 {
+				return
+			}
+			var got struct {
+				Order     json.Number
+				Key, Kind string
+			}
+			if err := json.Unmarshal(asked[0].Arguments, &got); err != nil || got.Order != "9007199254740993" || idempotency.Hash(got.Key) != rec.IdempotencyKey || got.Kind != "card" {
+				t.Errorf("asked with %s (%v)", asked[0].Arguments, err)
+			}
+		})
 	}
 }

@@ -48,3 +48,18 @@ func Example() {
 	// pay_bill (keyed): repeat 100ms, rule "payments"
 	// send_mail (unsafe): stop 0s, rule "default"
 }
+
+// A payment in doubt is looked for by the order's number and the call's key.
+func ExampleReconcile() {
+	p := &policy.Policy{Rules: []policy.Rule{
+		{Tool: "pay", Settings: policy.Settings{Reconcile: &policy.Reconcile{
+			Tool:         "find_payment",
+			Arguments:    map[string]string{"order": "/order/id", "key": policy.ReconcileKey},
+			Happened:     policy.AnswerMatch{At: "/status", In: []string{"paid", "settled"}},
+			DidNotHappen: policy.AnswerMatch{Text: "no such payment"},
+		}}},
+		{Tool: "find_*", Settings: policy.Settings{Safety: policy.ReadOnly}},
+	}}
+	fmt.Println(p.Validate(), p.Resolve("bank", "pay", nil).Source("reconcile"))
+	// Output: <nil> rules[0]
+}

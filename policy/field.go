@@ -38,6 +38,7 @@ const (
 	fieldKeyMeta
 	fieldKeyArgument
 	fieldKeyGuard
+	fieldReconcile
 	fieldSurface
 	fieldStrict
 	fieldTolerate
@@ -84,6 +85,7 @@ var fields = [fieldCount]struct {
 	fieldKeyMeta:         {"key.meta", func(t *Tool, s *Settings) bool { return text(&t.Key.Meta, s.Key.Meta) }},
 	fieldKeyArgument:     {"key.argument", func(t *Tool, s *Settings) bool { return text(&t.Key.Argument, s.Key.Argument) }},
 	fieldKeyGuard:        {"key.guard", func(t *Tool, s *Settings) bool { return number(&t.Key.Guard, s.Key.Guard) }},
+	fieldReconcile:       {"reconcile", func(t *Tool, s *Settings) bool { return whole(&t.Reconcile, s.Reconcile) }},
 	fieldSurface:         {"surface", func(t *Tool, s *Settings) bool { return word(&t.Surface, s.Surface, SurfaceCaller) }},
 	fieldStrict:          {"strict", func(t *Tool, s *Settings) bool { return flag(&t.Reading.Strict, s.Strict) }},
 	fieldTolerate:        {"tolerate", func(t *Tool, s *Settings) bool { return names(&t.Reading.Tolerate, s.Tolerate) }},
@@ -120,6 +122,14 @@ func flag(dst, v *bool) bool {
 		return false
 	}
 	*dst = *v
+	return true
+}
+
+func whole[T any](dst **T, v *T) bool {
+	if v == nil {
+		return false
+	}
+	*dst = v
 	return true
 }
 

@@ -49,6 +49,10 @@ type Settings struct {
 	// Gate says whom a 429 with a wait holds back. Default [GateServer].
 	Gate Gate
 	Key  Key
+	// Reconcile names a tool that finds out what became of a call whose outcome is
+	// unknown. Default none; an empty one sets "none". It is taken whole, never merged,
+	// and has no effect on tools whose repeat is harmless in any case.
+	Reconcile *Reconcile
 
 	// Surface says what the model sees of a failure. Default [SurfaceCaller].
 	Surface Surface

@@ -26,8 +26,10 @@ type Tool struct {
 	Limiter EffectiveLimiter
 	Gate    Gate
 	Key     Key // Header is empty unless the tool is keyed
-	Surface Surface
-	Reading observe.Reading
+	// Reconcile is nil, or has an empty Tool, where nobody finds out.
+	Reconcile *Reconcile
+	Surface   Surface
+	Reading   observe.Reading
 	// MaxResult in bytes; zero is no limit.
 	MaxResult int64
 

@@ -132,6 +132,38 @@ func (c *check) settings(s *Settings) {
 	}
 	c.keyHeader(s)
 	c.keyNames(&s.Key)
+	c.reconcile(s)
+}
+
+// reconcile: an answer that is read as proof has to be named in words.
+func (c *check) reconcile(s *Settings) {
+	r := s.Reconcile
+	if r == nil {
+		return
+	}
+	report := func(problem string) { c.report(fields[fieldReconcile].name, problem) }
+	set := len(r.Arguments) > 0 || r.Happened.set() || r.DidNotHappen.set()
+	switch {
+	case r.Tool == "" && set:
+		report("names no tool to ask")
+	case r.Tool != "" && !r.Happened.set() && !r.DidNotHappen.set():
+		report("says neither by what answer a call has happened nor by what it has not")
+	case r.Tool != "" && (s.Safety == ReadOnly || s.Safety == Idempotent):
+		report("a tool whose repeat is harmless needs none")
+	}
+	for _, m := range []AnswerMatch{r.Happened, r.DidNotHappen} {
+		switch {
+		case m.At != "" && m.At[0] != '/':
+			report(strconv.Quote(m.At) + " is not a JSON Pointer: it begins with /")
+		case m.At == "" && len(m.In) > 0:
+			report("values to compare with, but no place where they stand")
+		}
+	}
+	for name, from := range r.Arguments {
+		if strings.HasPrefix(from, "$") && from != ReconcileKey {
+			report(strconv.Quote(from) + ", of the argument " + strconv.Quote(name) + ", is neither " + ReconcileKey + " nor a JSON Pointer nor a text")
+		}
+	}
 }
 
 // keyHeader: without a server that honours the key, a key header only invites

@@ -36,6 +36,10 @@ func problems(t *testing.T, err error) []string {
 
 func TestValidate(t *testing.T) {
 	settings := func(s policy.Settings) policy.Rule { return policy.Rule{Name: "r", Settings: s} }
+	look := func(s policy.Safety, r policy.Reconcile) policy.Rule {
+		return settings(policy.Settings{Safety: s, Reconcile: &r})
+	}
+	paid := policy.AnswerMatch{At: "/status", In: []string{"paid"}}
 	retry := func(r policy.Retry) policy.Rule { return settings(policy.Settings{Retry: r}) }
 	key := func(s policy.Safety, header string) policy.Rule {
 		return settings(policy.Settings{Safety: s, Key: policy.Key{Header: header}})
@@ -61,6 +65,14 @@ func TestValidate(t *testing.T) {
 		{"key in _meta of MCP", settings(policy.Settings{Key: policy.Key{Meta: "io.modelcontextprotocol/key"}}), []string{"r: key.meta"}},
 		{"key in _meta with a space", settings(policy.Settings{Key: policy.Key{Meta: "my key"}}), []string{"r: key.meta"}},
 		{"argument with an empty step", settings(policy.Settings{Key: policy.Key{Argument: "/a//b"}}), []string{"r: key.argument"}},
+		{"reconcile", look(policy.Unsafe, policy.Reconcile{Tool: "find", Arguments: map[string]string{"a": "/b", "k": policy.ReconcileKey}, Happened: paid}), nil},
+		{"no reconcile", look("", policy.Reconcile{}), nil},
+		{"reconcile without a tool", look("", policy.Reconcile{Happened: paid}), []string{"r: reconcile"}},
+		{"reconcile without a proof", look("", policy.Reconcile{Tool: "find"}), []string{"r: reconcile"}},
+		{"reconcile for a reading tool", look(policy.ReadOnly, policy.Reconcile{Tool: "find", Happened: paid}), []string{"r: reconcile"}},
+		{"reconcile with a place that is none", look("", policy.Reconcile{Tool: "find", Happened: policy.AnswerMatch{At: "status"}}), []string{"r: reconcile"}},
+		{"reconcile with values nowhere", look("", policy.Reconcile{Tool: "find", Happened: paid, DidNotHappen: policy.AnswerMatch{In: []string{"x"}}}), []string{"r: reconcile"}},
+		{"reconcile with an unknown word", look("", policy.Reconcile{Tool: "find", Arguments: map[string]string{"k": "$id"}, Happened: paid}), []string{"r: reconcile"}},
 		{"unknown gate", settings(policy.Settings{Gate: "all"}), []string{"r: gate"}},
 		{"unknown surface", settings(policy.Settings{Surface: "user"}), []string{"r: surface"}},
 		{"known deviation", settings(policy.Settings{Tolerate: []string{"id_form"}}), nil},
