@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/observe"
 )
 
 // pointer splits the policy's name of an argument into steps: a property, or a JSON
@@ -100,7 +103,7 @@ func (c *core) checkArgument(ctx context.Context, cl *call) error {
 	schema, ok := c.schemas.find(target{cl.server.name, cl.tool.Name})
 	if !ok {
 		if err := c.fetchSchemas(ctx, cl); err != nil {
-			return fmt.Errorf("the input schema of the tool %q could not be asked for, which the policy's key.argument %q needs: %w", cl.tool.Name, path, err)
+			return &schemaError{cl.tool.Name, path, err}
 		}
 		schema, _ = c.schemas.find(target{cl.server.name, cl.tool.Name})
 	}
@@ -108,6 +111,34 @@ func (c *core) checkArgument(ctx context.Context, cl *call) error {
 		return fmt.Errorf("the tool %q has no argument %q, which the policy names for the idempotency key (key.argument)", cl.tool.Name, path)
 	}
 	return nil
+}
+
+// A schemaError says that the server could not be asked for a tool's input schema.
+type schemaError struct {
+	tool, argument string
+	cause          error
+}
+
+func (e *schemaError) Error() string {
+	return fmt.Sprintf("the input schema of the tool %q could not be asked for, which the policy's key.argument %q needs: %v", e.tool, e.argument, e.cause)
+}
+
+// attempt tells the failure of the question as that of the call, of which nothing was
+// sent; nil where the server has answered.
+func (e *schemaError) attempt(ctx context.Context) *attempt {
+	if ctx.Err() != nil {
+		return interrupted(ctx)
+	}
+	closed := errors.Is(e.cause, mcp.ErrConnectionClosed) // then the SDK sends nothing
+	j := observe.Judge(nil, observe.Return{Err: e.cause, Wire: closed})
+	if own, ok := ErrorFrom(e.cause); ok {
+		j = own.Judgement()
+	}
+	if l := j.Outcome.Layer(); l != observe.LayerTransport && l != observe.LayerLocal {
+		return nil
+	}
+	j.Delivery, j.Reason = observe.NotSent, "tools/list, which key.argument needs, failed: "+j.Reason
+	return &attempt{Judgement: j, err: e.cause}
 }
 
 // fetchSchemas lists the server's tools; what comes is learned on the way up.

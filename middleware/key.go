@@ -233,6 +233,13 @@ func (k *keying) refuseBegin(ctx context.Context, err error) (mcp.Result, error)
 
 // refuse ends the call before anything was sent.
 func (k *keying) refuse(ctx context.Context, err error) (mcp.Result, error) {
+	var schema *schemaError
+	if errors.As(err, &schema) {
+		if a := schema.attempt(ctx); a != nil {
+			k.call.add(*a)
+			return nil, k.call.failure(ctx)
+		}
+	}
 	reason := err.Error()
 	var refused *idempotency.Error
 	if errors.As(err, &refused) {

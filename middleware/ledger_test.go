@@ -558,3 +558,32 @@ func TestConcurrentAdopters(t *testing.T) {
 		}
 	})
 }
+
+// TestSchemaCannotBeAsked: where tools/list fails, the call that needed it ends as the
+// question did, with nothing sent, and is not taken for one that was held back.
+func TestSchemaCannotBeAsked(t *testing.T) {
+	rule := policy.Rule{Settings: policy.Settings{Key: policy.Key{Argument: "idempotency_key"}, Retry: policy.Retry{Repeats: -1}}}
+	for _, c := range []struct {
+		name    string
+		fault   middlewaretest.Fault
+		outcome observe.Outcome
+	}{
+		{"refused", middlewaretest.Status(503), observe.HTTPError},
+		{"answered with an error", middlewaretest.JSONRPCError(-32603, "no list today"), observe.Blocked},
+		{"out of time", middlewaretest.Hang(), observe.Timeout},
+		{"cut", middlewaretest.Reset(), observe.NetworkError},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			r := newRig(t, middlewaretest.Options{}, rule)
+			r.server.ScriptMethod("tools/list", c.fault)
+			_, rec, err := r.call("pay_keyed", 300*time.Millisecond)
+			var e *observe.Error
+			if !errors.As(err, &e) || rec.Outcome != c.outcome || rec.Delivery != observe.NotSent || e.RepeatSafe != (c.outcome != observe.Blocked) || r.server.Posts("pay_keyed") != 0 {
+				t.Errorf("err %v, record %+v", err, rec)
+			}
+			if _, rec, err := r.call("pay_keyed", time.Minute); err != nil || r.server.Effects("pay_keyed") != 1 {
+				t.Errorf("afterwards: %v, %+v", err, rec)
+			}
+		})
+	}
+}
