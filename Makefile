@@ -61,6 +61,7 @@ chaos: export CHAOS_SEED ?= random
 chaos:
 	$(GO) test -race -count=1 -run '^TestChaos$$' -v -timeout 3h ./middleware
 
-# The crash campaign of the file store: children killed at random moments.
+# The crash campaign: processes that pay with the whole library over the file store are
+# killed at random moments, KILLS times. SURECALL_CRASH_SEED repeats one.
 crash:
-	cd idempotency/boltstore && SURECALL_CRASH_KILLS=$(or $(KILLS),200) $(GO) test -count=1 -run Crash -v ./...
+	cd idempotency/boltstore && SURECALL_CRASH_KILLS=$(or $(KILLS),200) $(GO) test -count=1 -run '^TestCrashes$$' -v -timeout 3h .
