@@ -1,4 +1,4 @@
-# make test is everything that must hold. make fuzz and make bench take minutes more.
+# make test is everything that must hold. make fuzz and make bench take minutes more; make conformance needs npm.
 
 GO        ?= go
 FUZZTIME  ?= 30s
@@ -14,7 +14,7 @@ tool := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # in-each runs a command in each of some modules and stops at the first failure.
 in-each = @for m in $(1); do echo "$$m: $(2)"; (cd "$$m" && $(2)) || exit 1; done
 
-.PHONY: test needs format tidy vet staticcheck unit fuzz bench chaos crash
+.PHONY: test needs format tidy vet staticcheck unit fuzz bench chaos crash conformance
 
 test: needs format tidy vet staticcheck unit
 
@@ -61,6 +61,16 @@ chaos: export CHAOS_SEED ?= random
 chaos:
 	$(GO) test -race -count=1 -run '^TestChaos$$' -v -timeout 3h ./middleware
 
-# The crash campaign of the file store: children killed at random moments.
+# The crash campaign: processes that pay with the whole library over the file store are
+# killed at random moments, KILLS times. SURECALL_CRASH_SEED repeats one.
 crash:
-	cd idempotency/boltstore && SURECALL_CRASH_KILLS=$(or $(KILLS),200) $(GO) test -count=1 -run Crash -v ./...
+	cd idempotency/boltstore && SURECALL_CRASH_KILLS=$(or $(KILLS),200) $(GO) test -count=1 -run '^TestCrashes$$' -v -timeout 3h .
+
+# The official conformance referee, with the SDK's client bare and with surecall around
+# it: both must come to the same. Needs npm, which installs the referee and, on Linux
+# (x64), the Node 22 that it needs under example/conformance/node_modules.
+conformance:
+	@command -v npm >/dev/null || { echo "missing: npm, which comes with Node (https://nodejs.org)"; exit 1; }
+	npm ci --prefix example/conformance --no-audit --no-fund --loglevel=error
+	$(GO) build -o bin/conformance ./example/conformance
+	$(GO) run ./example/conformance/compare -client bin/conformance

@@ -16,7 +16,6 @@ import (
 
 	"go.uber.org/goleak"
 
-	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/idempotency/boltstore"
 )
 
@@ -29,9 +28,10 @@ const (
 )
 
 var children = map[string]func(path, server string){
-	"holder": hold,
-	"filler": fill,
-	"payer":  payAll,
+	"holder":    hold,
+	"payer":     payAll,
+	"forgetful": payWithoutLedger,
+	"shopper":   shop,
 }
 
 // TestMain is the child where the environment names one.
@@ -46,7 +46,8 @@ func TestMain(m *testing.M) {
 func child(t *testing.T, role, path, server string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), os.Args[0])
-	cmd.Env = append(os.Environ(), childEnv+"="+role, fileEnv+"="+path, serverEnv+"="+server)
+	cmd.Env = append(os.Environ(), childEnv+"="+role, fileEnv+"="+path, serverEnv+"="+server,
+		"GORACE=atexit_sleep_ms=0") // or a child under the race detector takes a second to end
 	return cmd
 }
 
@@ -65,9 +66,9 @@ func hold(path, _ string) {
 	_, _ = io.ReadAll(os.Stdin)
 }
 
-func TestSecondProcess(t *testing.T) {
-	path := ledgerFile(t)
-	closeStore(t, open(t, path))
+// holdElsewhere has another process hold a file, until release is called.
+func holdElsewhere(t *testing.T, path string) (release func()) {
+	t.Helper()
 	holder := child(t, "holder", path, "")
 	stdin, err := holder.StdinPipe()
 	if err != nil {
@@ -83,70 +84,30 @@ func TestSecondProcess(t *testing.T) {
 	if _, err := io.ReadFull(stdout, make([]byte, len("held\n"))); err != nil {
 		t.Fatal(err)
 	}
+	return func() {
+		t.Helper()
+		if err := errors.Join(stdin.Close(), holder.Wait()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestSecondProcess(t *testing.T) {
+	path := ledgerFile(t)
+	closeStore(t, open(t, path))
+	release := holdElsewhere(t, path)
 	start := time.Now()
-	_, err = boltstore.Open(path, &boltstore.Options{Timeout: 200 * time.Millisecond})
+	_, err := boltstore.Open(path, &boltstore.Options{Timeout: 200 * time.Millisecond})
 	if !errors.Is(err, boltstore.ErrLocked) || !strings.Contains(err.Error(), path) || time.Since(start) > 2*time.Second {
 		t.Errorf("while another process holds it: %v, after %s", err, time.Since(start))
 	}
-	if err := errors.Join(stdin.Close(), holder.Wait()); err != nil {
-		t.Fatal(err)
-	}
+	release()
 	open(t, path)
 }
 
-// fill makes calls until the file may not grow any more.
-func fill(path, _ string) {
-	s, err := boltstore.Open(path, nil)
-	must(err)
-	signal.Ignore(syscall.SIGXFSZ)
+// limitFiles makes the disk of this process full: no file grows beyond a size.
+func limitFiles() {
 	const limit = 192 << 10
+	signal.Ignore(syscall.SIGXFSZ)
 	must(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: limit, Max: limit}))
-	l := idempotency.NewLedger(s, nil)
-	for i := 0; ; i++ {
-		t, err := l.Begin(background, call(i))
-		if err != nil {
-			fmt.Printf("begin %d: %v\n", i, err)
-			break
-		}
-		answer := idempotency.Settlement{State: idempotency.Completed, Answer: make([]byte, 5000)}
-		if err := t.Settle(background, answer); err != nil {
-			fmt.Printf("settle %d: %v\n", i, err)
-			continue // the next one shows whether nothing is sent any more
-		}
-		fmt.Printf("done %d\n", i)
-	}
-	_, err = l.Begin(background, call(0))
-	fmt.Printf("again 0: %v\n", err)
-}
-
-// On a full disk no call is begun, and what was written stays.
-func TestFullDisk(t *testing.T) {
-	path := ledgerFile(t)
-	out, err := child(t, "filler", path, "").CombinedOutput()
-	if err != nil {
-		t.Fatalf("%v\n%s", err, out)
-	}
-	lines := strings.Split(strings.TrimSpace(string(out)), "\n")
-	if n := len(lines); n < 5 || !strings.HasPrefix(lines[n-2], "begin ") || lines[n-1] != "again 0: <nil>" {
-		t.Fatalf("the child said:\n%s", out)
-	}
-	if refusal := lines[len(lines)-2]; !strings.Contains(refusal, "nothing was sent") || !strings.Contains(refusal, path) || !strings.Contains(refusal, "see to the disk") {
-		t.Errorf("refused with %s", refusal)
-	}
-	l := idempotency.NewLedger(open(t, path), nil)
-	for _, line := range lines[:len(lines)-1] {
-		var i int
-		verb, rest, _ := strings.Cut(line, " ")
-		_, _ = fmt.Sscan(strings.TrimSuffix(strings.Fields(rest)[0], ":"), &i)
-		ticket, err := l.Begin(t.Context(), call(i))
-		var e *idempotency.Error
-		switch {
-		case verb == "done" && (err != nil || ticket.Answer() == nil):
-			t.Errorf("call %d was answered, and now: %v", i, err)
-		case verb == "settle" && (!errors.As(err, &e) || e.Kind != idempotency.KindUnknown):
-			t.Errorf("call %d could not be settled, and now: %v", i, err)
-		case verb == "begin" && (err != nil || ticket.Answer() != nil):
-			t.Errorf("call %d was not begun, and now: %v", i, err)
-		}
-	}
 }
