@@ -1,9 +1,6 @@
 package idempotency
 
-import (
-	"cmp"
-	"time"
-)
+import "time"
 
 // A Call is what a [Ledger] needs to know of a call before it is made.
 type Call struct {
@@ -64,12 +61,6 @@ func newRequest(domain string, c Call) request {
 
 // adopt makes the call a repeat of an equal one.
 func (r *request) adopt(e *Entry) { r.id, r.key, r.adopted = e.ID, e.Key, true }
-
-// follow looks for the call under its other name.
-func (r *request) follow(alias *Entry) {
-	r.id, r.joined = alias.SameAs, true
-	r.key = cmp.Or(r.Key, r.id)
-}
 
 // own returns the entry of this very call: the one with its ID, or else with its
 // key.

@@ -132,9 +132,8 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 	switch {
 	case own == nil:
 		return l.openFirst(ctx, r, found)
-	case own.SameAs != "" && own.Fingerprint == r.Fingerprint:
-		r.follow(own)
-		return nil, nil
+	case own.isAliasFor(r):
+		return nil, l.follow(ctx, r, own)
 	case r.differs(own.Fingerprint, own.Key):
 		return nil, r.mismatch(own.Started)
 	case l.guard.underWay(own) && r.behind != own.names():
@@ -142,7 +141,7 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 		r.behind = own.names()
 		return nil, nil
 	case r.Intent != "" && own.ID != r.id && !r.joined:
-		return nil, l.alias(ctx, r, own)
+		return nil, l.follow(ctx, r, aliasOf(r, own))
 	}
 	return l.openOwn(ctx, r, own, found)
 }
@@ -162,18 +161,6 @@ func (l *Ledger) openOwn(ctx context.Context, r *request, own *Entry, found []En
 		return l.send(ctx, r, *own)
 	}
 	return nil, r.unknown(own)
-}
-
-// alias remembers that an intent is carried out by a call with the same key, which
-// has another name: without it the intent, asked for without the key, would be new.
-func (l *Ledger) alias(ctx context.Context, r *request, of *Entry) error {
-	e := r.first()
-	e.Key, e.SameAs, e.State = e.ID, of.ID, Completed
-	e.Owner, e.Started, e.Changed, e.Expires = l.guard.owner, of.Started, r.now, r.now.Add(l.opts.Retention)
-	if err := l.store.Put(ctx, e, r.now); err != nil && !errors.Is(err, ErrConflict) {
-		return r.storeFailed(err)
-	}
-	return nil
 }
 
 // openFirst begins a call that nobody has made under its name, unless the guard

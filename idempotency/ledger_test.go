@@ -405,3 +405,48 @@ func TestIntentWithTheKeyOfAnEarlierCall(t *testing.T) {
 		})
 	}
 }
+
+// The second name of a call lasts as long as the call: until a retention after it was
+// settled, however long that took, and after every time that it was asked for.
+func TestIntentLastsAsLongAsItsCall(t *testing.T) {
+	const almost = 24*time.Hour - time.Second
+	withKey, without := with(intent("i"), hostKey("k"), keyed), with(intent("i"), keyed)
+	for _, tt := range []struct {
+		name string
+		do   func(b *book) // until the call is completed
+	}{
+		{"settled long after", func(b *book) {
+			_, again := b.try(withKey)
+			b.now = b.now.Add(almost)
+			b.settle(again, completed)
+		}},
+		{"made again by its intent", func(b *book) {
+			for range 3 {
+				_, again := b.try(withKey)
+				b.settle(again, unknown)
+				b.now = b.now.Add(almost)
+			}
+			_, again := b.try(without)
+			b.settle(again, completed)
+		}},
+		{"resolved", func(b *book) {
+			_, again := b.try(withKey)
+			b.settle(again, unknown)
+			b.now = b.now.Add(almost)
+			if resolved, err := b.Resolve(context.Background(), without, completed); err != nil || !resolved {
+				b.t.Fatalf("resolved %t, %v", resolved, err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBook(t, idempotency.LedgerOptions{})
+			_, first := b.try(with(hostKey("k"), keyed))
+			b.settle(first, failed)
+			tt.do(b)
+			b.now = b.now.Add(almost)
+			if got, _ := b.try(without); got != "answer paid" {
+				t.Errorf("by its intent: %s", got)
+			}
+		})
+	}
+}

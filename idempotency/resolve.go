@@ -39,18 +39,21 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 // look finds what matters to a call, under the name of the call that carries it
 // out.
 func (l *Ledger) look(ctx context.Context, r *request) ([]Entry, error) {
-	for {
+	for range maxLooks {
 		r.now = l.opts.Now()
 		found, err := l.store.Find(ctx, Query{Scope: r.scope, ID: r.id, Key: r.key, Fingerprint: r.Fingerprint}, r.now)
 		if err != nil {
 			return nil, r.storeFailed(err)
 		}
 		own := r.own(found)
-		if own == nil || own.SameAs == "" || r.joined {
+		if own == nil || !own.isAliasFor(r) {
 			return found, nil
 		}
-		r.follow(own)
+		if err := l.follow(ctx, r, own); err != nil {
+			return nil, err
+		}
 	}
+	return nil, r.storeFailed(ErrConflict)
 }
 
 // inTheWay are the calls that keep r from being sent and are not under way.
