@@ -84,17 +84,28 @@ func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
 			looks, r.behind = 0, [2]string{}
 			continue
 		}
-		t, err := l.open(ctx, r)
-		if t != nil && t.answer == nil {
-			t.flight = fl
-			return t, nil
-		}
-		l.flights.land(fl, Entry{}, false)
+		t, err := l.board(ctx, r, fl)
 		if t != nil || err != nil {
 			return t, err
 		}
 	}
 	return nil, r.storeFailed(ErrConflict)
+}
+
+// board gives a call that is to be sent its flight. On every other way out, a panic
+// of the store's too, the flight lands.
+func (l *Ledger) board(ctx context.Context, r *request, fl *flight) (*Ticket, error) {
+	sent := false
+	defer func() {
+		if !sent {
+			l.flights.land(fl, Entry{}, false)
+		}
+	}()
+	t, err := l.open(ctx, r)
+	if t != nil && t.answer == nil {
+		t.flight, sent = fl, true
+	}
+	return t, err
 }
 
 // maxLooks bounds how often a call that other processes keep writing is looked at.

@@ -70,14 +70,16 @@ func (t *Ticket) Adopted() bool { return t.adopted }
 // A call that is never settled stays started: to everybody else its outcome is
 // unknown, and whoever makes it again in this process waits in vain. Settle does not
 // stop at the end of ctx, since a call whose caller has left is one to be written
-// down. An [*Error] of KindStore says that it could not be: then too the outcome
-// counts as unknown. Settling an answer does nothing.
+// down. An [*Error] of KindStore says that it could not be: then too, and where the
+// store panics, the outcome counts as unknown. Settling an answer does nothing.
 func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 	if t.flight == nil || t.settled.Swap(true) {
 		return nil
 	}
 	l := t.ledger
-	e := t.entry
+	e, lost := t.entry, true
+	// On every way out, a panic of the store's too.
+	defer func() { l.flights.land(t.flight, e, lost) }()
 	now := l.opts.Now()
 	e.settle(s, now, l.opts.Retention)
 	kept := e
@@ -85,7 +87,7 @@ func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 		kept.Answer = nil
 	}
 	err := l.store.Put(context.WithoutCancel(ctx), kept, now)
-	l.flights.land(t.flight, e, err != nil && !errors.Is(err, ErrConflict))
+	lost = err != nil && !errors.Is(err, ErrConflict)
 	if err != nil {
 		return settleFailed(&e, err)
 	}
