@@ -53,3 +53,25 @@ func BenchmarkFingerprint(b *testing.B) {
 		}
 	}
 }
+
+// What a call costs while 256 equal ones, as a framework makes in parallel, are under
+// way.
+func BenchmarkEqualCallsInFlight(b *testing.B) {
+	l := idempotency.NewLedger(nil, nil)
+	c := idempotency.Call{Principal: "u-1", Server: "bank", Tool: "pay", GuardWindow: 10 * time.Minute}
+	for range 256 {
+		if _, err := l.Begin(b.Context(), c); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		t, err := l.Begin(b.Context(), c)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if err := t.Settle(b.Context(), idempotency.Settlement{State: idempotency.Completed}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

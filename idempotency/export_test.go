@@ -4,7 +4,7 @@ package idempotency
 func (m *Memory) Len() int {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	return m.written.Len()
+	return m.entries
 }
 
 // Canonical is the form that a fingerprint covers.

@@ -21,11 +21,11 @@ type flight struct {
 type flights struct {
 	mu     sync.Mutex
 	byName map[name]*flight
-	lost   map[name]bool // IDs of calls that ended but could not be settled
+	lost   map[equal]map[string]bool // IDs of calls that ended but could not be settled
 }
 
 func newFlights() *flights {
-	return &flights{byName: map[name]*flight{}, lost: map[name]bool{}}
+	return &flights{byName: map[name]*flight{}, lost: map[equal]map[string]bool{}}
 }
 
 // take registers a flight for a call, or returns the one that has its name, or is
@@ -67,7 +67,11 @@ func (f *flights) land(fl *flight, settled Entry, lost bool) {
 		delete(f.byName, name{fl.scope, fl.key})
 	}
 	if lost {
-		f.lost[name{settled.Scope, settled.ID}] = true
+		at := equalTo(settled.Scope, settled.Fingerprint)
+		if f.lost[at] == nil {
+			f.lost[at] = map[string]bool{}
+		}
+		f.lost[at][settled.ID] = true
 	}
 	f.mu.Unlock()
 	fl.entry = settled
@@ -78,12 +82,25 @@ func (f *flights) land(fl *flight, settled Entry, lost bool) {
 func (f *flights) isLost(e *Entry) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.lost[name{e.Scope, e.ID}]
+	return f.lost[equalTo(e.Scope, e.Fingerprint)][e.ID]
+}
+
+// hasLost reports whether that is so of any call which asks for what r does.
+func (f *flights) hasLost(r *request) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return len(f.lost[equalTo(r.scope, r.Fingerprint)]) > 0
 }
 
 // found says that a lost call has been written again.
 func (f *flights) found(e *Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.lost, name{e.Scope, e.ID})
+	at := equalTo(e.Scope, e.Fingerprint)
+	delete(f.lost[at], e.ID)
+	if len(f.lost[at]) == 0 {
+		delete(f.lost, at)
+	}
 }
+
+func equalTo(scope string, f Fingerprint) equal { return equal{scope: scope, fingerprint: f} }

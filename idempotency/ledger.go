@@ -131,11 +131,7 @@ func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, err
 // open decides on a call whose names it holds. It returns neither a ticket nor an
 // error where something has changed meanwhile: look again.
 func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
-	q := Query{Scope: r.scope, Fingerprint: r.Fingerprint}
-	if r.named || r.adopted {
-		q.ID, q.Key = r.id, r.key
-	}
-	found, err := l.store.Find(ctx, q, r.now)
+	found, err := l.store.Find(ctx, l.query(r), r.now)
 	if err != nil {
 		return nil, r.storeFailed(err)
 	}
@@ -155,6 +151,19 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 		return nil, l.follow(ctx, r, aliasOf(r, own))
 	}
 	return l.openOwn(ctx, r, own, found)
+}
+
+// query asks for what matters to a call. Equal calls of this ledger that go on do
+// not, but one that ended without being settled looks the same to a store.
+func (l *Ledger) query(r *request) Query {
+	q := Query{Scope: r.scope, Fingerprint: r.Fingerprint}
+	if r.named || r.adopted {
+		q.ID, q.Key = r.id, r.key
+	}
+	if !l.flights.hasLost(r) {
+		q.Owner = l.guard.owner
+	}
+	return q
 }
 
 // openOwn decides on a call that was made before and is not under way.

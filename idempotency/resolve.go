@@ -41,7 +41,7 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 func (l *Ledger) look(ctx context.Context, r *request) ([]Entry, error) {
 	for range maxLooks {
 		r.now = l.opts.Now()
-		found, err := l.store.Find(ctx, Query{Scope: r.scope, ID: r.id, Key: r.key, Fingerprint: r.Fingerprint}, r.now)
+		found, err := l.store.Find(ctx, l.query(r), r.now)
 		if err != nil {
 			return nil, r.storeFailed(err)
 		}
