@@ -8,8 +8,14 @@ import (
 
 // An alias is an entry that is only the second name of another: that of an intent
 // whose key belongs to an earlier call. Without it the intent, asked for without the
-// key, would be new.
-func aliasOf(r *request, call *Entry) *Entry {
+// key, would be new. Where the intent has an alias already, that of a call which has
+// expired, it comes to stand for this one.
+func (r *request) aliasOf(call *Entry) *Entry {
+	if r.alias != nil {
+		e := *r.alias
+		e.SameAs, e.Started = call.ID, call.Started
+		return &e
+	}
 	e := r.first()
 	e.Key, e.SameAs, e.State, e.Started = e.ID, call.ID, Completed, call.Started
 	return &e
@@ -33,7 +39,7 @@ func (l *Ledger) follow(ctx context.Context, r *request, alias *Entry) error {
 	case err != nil:
 		return r.storeFailed(err)
 	}
-	r.id, r.joined = e.SameAs, true
-	r.key = cmp.Or(r.Key, r.id)
+	e.Revision++
+	r.alias, r.id, r.key = &e, e.SameAs, cmp.Or(r.Key, e.SameAs)
 	return nil
 }

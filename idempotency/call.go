@@ -33,7 +33,7 @@ type request struct {
 	id, key string
 	named   bool
 	adopted bool      // key and id are those of an equal call
-	joined  bool      // id is that of the call that carries out the intent
+	alias   *Entry    // under which the intent was found; id is what that stands for
 	behind  [2]string // names of a call under way to wait for
 	now     time.Time
 }

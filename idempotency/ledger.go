@@ -147,8 +147,8 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 		// By a name that this call has not: wait for that.
 		r.behind = own.names()
 		return nil, nil
-	case r.Intent != "" && own.ID != r.id && !r.joined:
-		return nil, l.follow(ctx, r, aliasOf(r, own))
+	case r.Intent != "" && own.ID != r.id:
+		return nil, l.follow(ctx, r, r.aliasOf(own))
 	}
 	return l.openOwn(ctx, r, own, found)
 }

@@ -450,3 +450,22 @@ func TestIntentLastsAsLongAsItsCall(t *testing.T) {
 		})
 	}
 }
+
+// An intent that is given another call's key, when its first call is forgotten, is
+// that other call from then on.
+func TestIntentWithTheKeysOfTwoCalls(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	for _, key := range []string{"k", "l"} {
+		_, first := b.try(with(hostKey(key)))
+		b.settle(first, failed)
+		got, second := b.try(with(hostKey(key), intent("i")))
+		if got != "send" {
+			t.Fatalf("with key %s: %s", key, got)
+		}
+		b.settle(second, completed)
+		if got, _ := b.try(with(intent("i"))); got != "answer paid" {
+			t.Errorf("by its intent, after key %s: %s", key, got)
+		}
+		b.now = b.now.Add(24 * time.Hour)
+	}
+}
