@@ -75,3 +75,32 @@ func BenchmarkEqualCallsInFlight(b *testing.B) {
 		}
 	}
 }
+
+// A call as the middlewares make it: fingerprint, Begin, Settle.
+func BenchmarkCall(b *testing.B) {
+	args := map[string]any{"to": "ann", "amount": 10, "currency": "EUR"}
+	answer := make([]byte, 1024)
+	for _, named := range []bool{false, true} {
+		b.Run(map[bool]string{false: "unnamed", true: "intent"}[named], func(b *testing.B) {
+			l := idempotency.NewLedger(nil, &idempotency.LedgerOptions{Retention: 50 * time.Millisecond})
+			c := idempotency.Call{Principal: "u-1", Server: "bank", Tool: "pay", GuardWindow: 10 * time.Minute}
+			b.ReportAllocs()
+			for i := 0; b.Loop(); i++ {
+				if named {
+					c.Intent = "turn-" + strconv.Itoa(i)
+				}
+				var err error
+				if c.Fingerprint, err = idempotency.FingerprintOf("bank", "pay", args); err != nil {
+					b.Fatal(err)
+				}
+				t, err := l.Begin(b.Context(), c)
+				if err != nil {
+					b.Fatal(err)
+				}
+				if err := t.Settle(b.Context(), idempotency.Settlement{State: idempotency.Completed, Answer: answer}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -35,13 +35,14 @@ type request struct {
 	adopted bool      // key and id are those of an equal call
 	alias   *Entry    // under which the intent was found; id is what that stands for
 	behind  [2]string // names of a call under way to wait for
+	flight  *flight   // that the call holds while it is decided on
 	now     time.Time
 }
 
-func newRequest(domain string, c Call) request {
+func newRequest(scope string, c Call) request {
 	r := request{
 		Call:  c,
-		scope: text(digest(domain, c.Principal, c.Server)),
+		scope: scope,
 		named: c.Intent != "" || c.Key != "",
 	}
 	switch {

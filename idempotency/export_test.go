@@ -8,7 +8,11 @@ func (m *Memory) Len() int {
 }
 
 // Canonical is the form that a fingerprint covers.
-var (
-	Canonical = canonical
-	Plain     = plain
-)
+var Canonical = canonical
+
+// Plain is the short way to it.
+func Plain(o map[string]any) ([]byte, bool) {
+	var form plainForm
+	ok := form.object(o, 0)
+	return form.text, ok
+}

@@ -12,8 +12,9 @@ type flight struct {
 	fingerprint    Fingerprint
 	began          time.Time
 
-	landed chan struct{}
-	entry  Entry // as it was settled; set before landed is closed
+	ticket  Ticket
+	landed  chan struct{} // nil while nobody waits
+	settled *Entry        // set before landed is closed
 }
 
 // flights are those under way, by their names. Its lock is held for a look into a
@@ -33,16 +34,17 @@ func newFlights() *flights {
 func (f *flights) take(r *request) (fl *flight, mine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if other := f.any(r.scope, r.id, r.key); other != nil {
+	other := f.any(r.scope, r.id, r.key)
+	if other == nil && r.behind != [2]string{} {
+		other = f.any(r.scope, r.behind[0], r.behind[1])
+	}
+	if other != nil {
+		if other.landed == nil {
+			other.landed = make(chan struct{})
+		}
 		return other, false
 	}
-	if other := f.any(r.scope, r.behind[0], r.behind[1]); other != nil {
-		return other, false
-	}
-	fl = &flight{
-		scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint,
-		began: r.now, landed: make(chan struct{}),
-	}
+	fl = &flight{scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint, began: r.now}
 	f.byName[name{r.scope, r.id}] = fl
 	if r.key != r.id {
 		f.byName[name{r.scope, r.key}] = fl
@@ -60,22 +62,30 @@ func (f *flights) any(scope, id, key string) *flight {
 
 // land ends a flight: with what was settled, or with an empty entry where nothing
 // was sent.
-func (f *flights) land(fl *flight, settled Entry, lost bool) {
+func (f *flights) land(fl *flight, settled *Entry, lost bool) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	delete(f.byName, name{fl.scope, fl.id})
 	if fl.key != fl.id {
 		delete(f.byName, name{fl.scope, fl.key})
 	}
 	if lost {
-		at := equalTo(settled.Scope, settled.Fingerprint)
-		if f.lost[at] == nil {
-			f.lost[at] = map[string]bool{}
-		}
-		f.lost[at][settled.ID] = true
+		f.lose(settled)
 	}
-	f.mu.Unlock()
-	fl.entry = settled
-	close(fl.landed)
+	if fl.landed != nil {
+		e := *settled
+		fl.settled = &e
+		close(fl.landed)
+	}
+}
+
+// lose remembers that a call ended without being settled.
+func (f *flights) lose(e *Entry) {
+	at := equalTo(e.Scope, e.Fingerprint)
+	if f.lost[at] == nil {
+		f.lost[at] = map[string]bool{}
+	}
+	f.lost[at][e.ID] = true
 }
 
 // isLost reports whether the latest try of a call ended without being settled.
@@ -89,13 +99,16 @@ func (f *flights) isLost(e *Entry) bool {
 func (f *flights) hasLost(r *request) bool {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.lost[equalTo(r.scope, r.Fingerprint)]) > 0
+	return len(f.lost) > 0 && f.lost[equalTo(r.scope, r.Fingerprint)] != nil
 }
 
 // found says that a lost call has been written again.
 func (f *flights) found(e *Entry) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
+	if len(f.lost) == 0 {
+		return
+	}
 	at := equalTo(e.Scope, e.Fingerprint)
 	delete(f.lost[at], e.ID)
 	if len(f.lost[at]) == 0 {

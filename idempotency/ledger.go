@@ -16,7 +16,7 @@ import (
 type Ledger struct {
 	store   Store
 	opts    LedgerOptions
-	domain  string
+	scopes  *scopes
 	guard   guard
 	flights *flights
 }
@@ -45,7 +45,10 @@ func NewLedger(store Store, opts *LedgerOptions) *Ledger {
 // newLedger takes the domain of its scopes, which keeps ledgers of different kinds
 // apart in one store.
 func newLedger(store Store, opts *LedgerOptions, domain string) *Ledger {
-	l := &Ledger{store: store, domain: domain, flights: newFlights()}
+	l := &Ledger{
+		store: store, flights: newFlights(),
+		scopes: &scopes{domain: domain, known: map[[2]string]string{}},
+	}
 	if opts != nil {
 		l.opts = *opts
 	}
@@ -71,7 +74,7 @@ func newLedger(store Store, opts *LedgerOptions, domain string) *Ledger {
 // and then nothing may be sent. Begin waits while the same call is under way in
 // this process, until ctx ends.
 func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
-	call := newRequest(l.domain, c)
+	call := newRequest(l.scopes.of(c.Principal, c.Server), c)
 	r := &call
 	for looks := 0; looks < maxLooks; looks++ {
 		r.now = l.opts.Now()
@@ -92,20 +95,16 @@ func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
 	return nil, r.storeFailed(ErrConflict)
 }
 
-// board gives a call that is to be sent its flight. On every other way out, a panic
-// of the store's too, the flight lands.
-func (l *Ledger) board(ctx context.Context, r *request, fl *flight) (*Ticket, error) {
-	sent := false
+// board decides on a call that has a flight. On every way out but with the ticket of
+// a call that is to be sent, a panic of the store's too, the flight lands.
+func (l *Ledger) board(ctx context.Context, r *request, fl *flight) (t *Ticket, err error) {
 	defer func() {
-		if !sent {
-			l.flights.land(fl, Entry{}, false)
+		if t != &fl.ticket {
+			l.flights.land(fl, &Entry{}, false)
 		}
 	}()
-	t, err := l.open(ctx, r)
-	if t != nil && t.answer == nil {
-		t.flight, sent = fl, true
-	}
-	return t, err
+	r.flight = fl
+	return l.open(ctx, r)
 }
 
 // maxLooks bounds how often a call that other processes keep writing is looked at.
@@ -122,7 +121,7 @@ func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, err
 	case <-ctx.Done():
 		return nil, r.stillRunning(fl.began, ctx.Err())
 	}
-	if e := &fl.entry; e.State == Completed && e.ID == r.id && !r.differs(e.Fingerprint, e.Key) {
+	if e := fl.settled; e.State == Completed && e.ID == r.id && !r.differs(e.Fingerprint, e.Key) {
 		return l.replay(r, e)
 	}
 	return nil, nil
@@ -216,7 +215,9 @@ func (l *Ledger) send(ctx context.Context, r *request, e Entry) (*Ticket, error)
 	}
 	l.flights.found(&e)
 	e.Revision++
-	return &Ticket{ledger: l, entry: e, adopted: r.adopted}, nil
+	t := &r.flight.ticket
+	t.ledger, t.flight, t.entry, t.adopted = l, r.flight, e, r.adopted
+	return t, nil
 }
 
 // replay returns the answer of a completed call.

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,7 +19,7 @@ type Memory struct {
 	mu      sync.Mutex
 	names   map[name]*item
 	equal   map[equal]chain // the unresolved ones
-	owners  map[string]int  // how many calls they have plainly under way
+	owners  []owner         // of those plainly under way
 	written chain           // all items, the oldest write first
 	answers chain           // those with an answer, likewise
 	entries int
@@ -47,6 +48,12 @@ type equal struct {
 	owner       string
 }
 
+// An owner has so many calls plainly under way. There are few: one for each ledger.
+type owner struct {
+	name  string
+	calls int
+}
+
 type item struct {
 	Entry
 	links [chainKinds]links
@@ -55,9 +62,8 @@ type item struct {
 // NewMemory returns an empty store; opts may be nil.
 func NewMemory(opts *MemoryOptions) *Memory {
 	m := &Memory{
-		names:  map[name]*item{},
-		equal:  map[equal]chain{},
-		owners: map[string]int{},
+		names: map[name]*item{},
+		equal: map[equal]chain{},
 	}
 	if opts != nil {
 		m.opts = *opts
@@ -80,7 +86,10 @@ func (m *Memory) Find(_ context.Context, q Query, now time.Time) ([]Entry, error
 	if byID != nil {
 		found = append(found, byID.Entry)
 	}
-	byKey := m.lookup(q.Scope, q.Key, now)
+	byKey := byID
+	if q.Key != q.ID {
+		byKey = m.lookup(q.Scope, q.Key, now)
+	}
 	if byKey != nil && byKey != byID {
 		found = append(found, byKey.Entry)
 	}
@@ -93,9 +102,9 @@ func (m *Memory) Find(_ context.Context, q Query, now time.Time) ([]Entry, error
 		}
 	}
 	add("")
-	for owner := range m.owners {
-		if owner != q.Owner {
-			add(owner)
+	for _, o := range m.owners {
+		if o.name != q.Owner {
+			add(o.name)
 		}
 	}
 	return found, nil
@@ -132,6 +141,9 @@ func follows(e *Entry, stored *item) bool {
 
 // lookup returns the item with a name, or nil.
 func (m *Memory) lookup(scope, id string, now time.Time) *item {
+	if id == "" {
+		return nil
+	}
 	it := m.names[name{scope, id}]
 	if it != nil && !it.Expires.After(now) {
 		m.remove(it)
@@ -243,13 +255,7 @@ func (m *Memory) remove(it *item) {
 func (m *Memory) track(it *item) {
 	m.written.add(it, byWrite)
 	if it.Unresolved() {
-		at := equalOf(&it.Entry)
-		calls := m.equal[at]
-		calls.add(it, byEqual)
-		m.equal[at] = calls
-		if at.owner != "" {
-			m.owners[at.owner]++
-		}
+		m.addEqual(it)
 	}
 	if len(it.Answer) > 0 {
 		m.answers.add(it, byAnswer)
@@ -285,20 +291,38 @@ func equalOf(e *Entry) equal {
 	return at
 }
 
-func (m *Memory) removeEqual(it *item) {
+func (m *Memory) addEqual(it *item) {
 	at := equalOf(&it.Entry)
 	calls := m.equal[at]
-	calls.remove(it, byEqual)
-	if calls.front == nil {
+	calls.add(it, byEqual)
+	m.equal[at] = calls
+	m.count(at.owner, +1)
+}
+
+func (m *Memory) removeEqual(it *item) {
+	at := equalOf(&it.Entry)
+	if alone := it.links[byEqual] == (links{}); alone {
 		delete(m.equal, at)
 	} else {
+		calls := m.equal[at]
+		calls.remove(it, byEqual)
 		m.equal[at] = calls
 	}
-	if at.owner == "" {
+	m.count(at.owner, -1)
+}
+
+// count keeps count of an owner's calls; "" is none.
+func (m *Memory) count(name string, more int) {
+	if name == "" {
 		return
 	}
-	if m.owners[at.owner]--; m.owners[at.owner] == 0 {
-		delete(m.owners, at.owner)
+	i := slices.IndexFunc(m.owners, func(o owner) bool { return o.name == name })
+	if i < 0 {
+		i = len(m.owners)
+		m.owners = append(m.owners, owner{name: name})
+	}
+	if m.owners[i].calls += more; m.owners[i].calls == 0 {
+		m.owners = slices.Delete(m.owners, i, i+1)
 	}
 }
 

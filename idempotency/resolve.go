@@ -14,7 +14,7 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 	if s.State != Failed && s.State != Completed {
 		return false, nil
 	}
-	call := newRequest(l.domain, c)
+	call := newRequest(l.scopes.of(c.Principal, c.Server), c)
 	r := &call
 	found, err := l.look(ctx, r)
 	if err != nil {

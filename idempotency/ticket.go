@@ -79,7 +79,7 @@ func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 	l := t.ledger
 	e, lost := t.entry, true
 	// On every way out, a panic of the store's too.
-	defer func() { l.flights.land(t.flight, e, lost) }()
+	defer func() { l.flights.land(t.flight, &e, lost) }()
 	now := l.opts.Now()
 	e.settle(s, now, l.opts.Retention)
 	kept := e
