@@ -80,6 +80,10 @@ func BenchmarkEqualCallsInFlight(b *testing.B) {
 func BenchmarkCall(b *testing.B) {
 	args := map[string]any{"to": "ann", "amount": 10, "currency": "EUR"}
 	answer := make([]byte, 1024)
+	intents := make([]string, 1<<17) // more than are made within the retention
+	for i := range intents {
+		intents[i] = "turn-" + strconv.Itoa(i)
+	}
 	for _, named := range []bool{false, true} {
 		b.Run(map[bool]string{false: "unnamed", true: "intent"}[named], func(b *testing.B) {
 			l := idempotency.NewLedger(nil, &idempotency.LedgerOptions{Retention: 50 * time.Millisecond})
@@ -87,7 +91,7 @@ func BenchmarkCall(b *testing.B) {
 			b.ReportAllocs()
 			for i := 0; b.Loop(); i++ {
 				if named {
-					c.Intent = "turn-" + strconv.Itoa(i)
+					c.Intent = intents[i%len(intents)]
 				}
 				var err error
 				if c.Fingerprint, err = idempotency.FingerprintOf("bank", "pay", args); err != nil {

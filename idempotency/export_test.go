@@ -7,6 +7,13 @@ func (m *Memory) Len() int {
 	return m.entries
 }
 
+// Scopes counts the principals and servers that a ledger remembers.
+func (l *Ledger) Scopes() int {
+	l.scopes.mu.Lock()
+	defer l.scopes.mu.Unlock()
+	return len(l.scopes.known)
+}
+
 // Canonical is the form that a fingerprint covers.
 var Canonical = canonical
 

@@ -37,7 +37,7 @@ func FingerprintOf(server, tool string, arguments any) (Fingerprint, error) {
 		arguments = nil
 	}
 	if o, ok := arguments.(map[string]any); ok && o != nil {
-		form := plainForm{make([]byte, 0, 256)}
+		form := plainForm{make([]byte, 0, 128)}
 		if form.object(o, 0) {
 			return fingerprint(canonically, server, tool, form.text), nil
 		}

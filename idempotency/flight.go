@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -23,6 +24,7 @@ type flights struct {
 	mu     sync.Mutex
 	byName map[name]*flight
 	lost   map[equal]map[string]bool // IDs of calls that ended but could not be settled
+	losses atomic.Int32              // len(lost): where it is 0, no lock is needed
 }
 
 func newFlights() *flights {
@@ -86,10 +88,14 @@ func (f *flights) lose(e *Entry) {
 		f.lost[at] = map[string]bool{}
 	}
 	f.lost[at][e.ID] = true
+	f.losses.Store(int32(len(f.lost)))
 }
 
 // isLost reports whether the latest try of a call ended without being settled.
 func (f *flights) isLost(e *Entry) bool {
+	if f.losses.Load() == 0 {
+		return false
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.lost[equalTo(e.Scope, e.Fingerprint)][e.ID]
@@ -97,22 +103,26 @@ func (f *flights) isLost(e *Entry) bool {
 
 // hasLost reports whether that is so of any call which asks for what r does.
 func (f *flights) hasLost(r *request) bool {
+	if f.losses.Load() == 0 {
+		return false
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return len(f.lost) > 0 && f.lost[equalTo(r.scope, r.Fingerprint)] != nil
+	return f.lost[equalTo(r.scope, r.Fingerprint)] != nil
 }
 
 // found says that a lost call has been written again.
 func (f *flights) found(e *Entry) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.lost) == 0 {
+	if f.losses.Load() == 0 {
 		return
 	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
 	at := equalTo(e.Scope, e.Fingerprint)
 	delete(f.lost[at], e.ID)
 	if len(f.lost[at]) == 0 {
 		delete(f.lost, at)
+		f.losses.Store(int32(len(f.lost)))
 	}
 }
 

@@ -177,7 +177,7 @@ func (l *Ledger) openOwn(ctx context.Context, r *request, own *Entry, found []En
 	case own.State == Failed:
 		return l.openAgain(ctx, r, own, found)
 	case r.Keyed || r.RepeatAllowed:
-		return l.send(ctx, r, *own)
+		return l.send(ctx, r, own)
 	}
 	return nil, r.unknown(own)
 }
@@ -188,7 +188,8 @@ func (l *Ledger) openFirst(ctx context.Context, r *request, found []Entry) (*Tic
 	blocker, until := l.guard.blocker(r, found)
 	switch {
 	case blocker == nil:
-		return l.send(ctx, r, r.first())
+		e := r.first()
+		return l.send(ctx, r, &e)
 	case r.Keyed:
 		r.adopt(blocker)
 		return nil, nil
@@ -201,22 +202,22 @@ func (l *Ledger) openAgain(ctx context.Context, r *request, own *Entry, found []
 	if blocker, until := l.guard.blocker(r, found); blocker != nil {
 		return nil, r.equalCall(blocker, until)
 	}
-	return l.send(ctx, r, *own)
+	return l.send(ctx, r, own)
 }
 
 // send writes down that a call is started.
-func (l *Ledger) send(ctx context.Context, r *request, e Entry) (*Ticket, error) {
+func (l *Ledger) send(ctx context.Context, r *request, e *Entry) (*Ticket, error) {
 	e.start(r, l.guard.owner, l.opts.Retention)
-	switch err := l.store.Put(ctx, e, r.now); {
+	switch err := l.store.Put(ctx, *e, r.now); {
 	case errors.Is(err, ErrConflict):
 		return nil, nil
 	case err != nil:
 		return nil, r.storeFailed(err)
 	}
-	l.flights.found(&e)
+	l.flights.found(e)
 	e.Revision++
 	t := &r.flight.ticket
-	t.ledger, t.flight, t.entry, t.adopted = l, r.flight, e, r.adopted
+	t.ledger, t.flight, t.entry, t.adopted = l, r.flight, *e, r.adopted
 	return t, nil
 }
 

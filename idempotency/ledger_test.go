@@ -3,6 +3,8 @@ package idempotency_test
 import (
 	"context"
 	"errors"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -467,5 +469,26 @@ func TestIntentWithTheKeysOfTwoCalls(t *testing.T) {
 			t.Errorf("by its intent, after key %s: %s", key, got)
 		}
 		b.now = b.now.Add(24 * time.Hour)
+	}
+}
+
+// A ledger for many principals remembers few of them, and mistakes none for another.
+func TestManyPrincipals(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	as := func(n int) func(*idempotency.Call) {
+		return func(c *idempotency.Call) { c.Principal = strings.Repeat("p", n%300) + strconv.Itoa(n) }
+	}
+	const many = 3000
+	for _, want := range []string{"send", "answer paid"} {
+		for n := range many {
+			got, ticket := b.try(with(intent("i"), as(n)))
+			if got != want {
+				t.Fatalf("principal %d: %s, want %s", n, got, want)
+			}
+			b.settle(ticket, completed)
+		}
+		if n := b.Scopes(); n == 0 || n > 1024 {
+			t.Errorf("remembers %d principals", n)
+		}
 	}
 }

@@ -127,7 +127,7 @@ func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
 		return ErrFull
 	}
 	e.Revision++
-	m.write(old, e)
+	m.write(old, &e)
 	return nil
 }
 
@@ -221,8 +221,8 @@ func (m *Memory) evict(keep *item, now time.Time) bool {
 	return false
 }
 
-// write stores e in a new item, or in old.
-func (m *Memory) write(old *item, e Entry) {
+// write stores an entry in a new item, or in old.
+func (m *Memory) write(old *item, e *Entry) {
 	it := old
 	if it == nil {
 		it = &item{}
@@ -234,7 +234,7 @@ func (m *Memory) write(old *item, e Entry) {
 	} else {
 		m.untrack(it)
 	}
-	it.Entry = e
+	it.Entry = *e
 	m.track(it)
 }
 

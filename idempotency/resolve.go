@@ -24,10 +24,7 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 	resolved := false
 	for _, e := range l.inTheWay(r, found) {
 		e.settle(s, r.now, l.opts.Retention)
-		if len(e.Answer) > l.opts.MaxAnswer {
-			e.Answer = nil
-		}
-		if err := l.store.Put(ctx, e, r.now); err != nil {
+		if err := l.store.Put(ctx, e.within(l.opts.MaxAnswer), r.now); err != nil {
 			return resolved, r.storeFailed(err)
 		}
 		l.flights.found(&e)

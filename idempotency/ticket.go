@@ -82,11 +82,7 @@ func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 	defer func() { l.flights.land(t.flight, &e, lost) }()
 	now := l.opts.Now()
 	e.settle(s, now, l.opts.Retention)
-	kept := e
-	if len(s.Answer) > l.opts.MaxAnswer {
-		kept.Answer = nil
-	}
-	err := l.store.Put(context.WithoutCancel(ctx), kept, now)
+	err := l.store.Put(context.WithoutCancel(ctx), e.within(l.opts.MaxAnswer), now)
 	lost = err != nil && !errors.Is(err, ErrConflict)
 	if err != nil {
 		return settleFailed(&e, err)
@@ -121,6 +117,14 @@ func (e *Entry) settle(s Settlement, now time.Time, retention time.Duration) {
 	if e.State == Completed {
 		e.Answer, e.IsError = s.Answer, s.IsError
 	}
+}
+
+// within is the entry without an answer that is larger than so many bytes.
+func (e Entry) within(max int) Entry {
+	if len(e.Answer) > max {
+		e.Answer = nil
+	}
+	return e
 }
 
 func (s Settlement) outcome(doubt bool) State {
