@@ -26,15 +26,16 @@ func (e *Entry) isAliasFor(r *request) bool {
 	return e.SameAs != "" && e.Fingerprint == r.Fingerprint
 }
 
-// follow goes on under the name of the call that carries out the intent, unless
-// somebody else has written the alias meanwhile: look again. The alias is written each
-// time, so that it does not end before that call: the call is settled within one
-// retention from now, or forgotten, and then remembered for another.
+// follow goes on under the name of the call that carries out the intent. Where
+// somebody else has written the alias meanwhile, it starts from the intent again. The
+// alias is written each time, so that it does not end before that call: the call is
+// settled within one retention from now, or forgotten, and then remembered for another.
 func (l *Ledger) follow(ctx context.Context, r *request, alias *Entry) error {
 	e := *alias
 	e.Owner, e.Changed, e.Expires = l.guard.owner, r.now, r.now.Add(2*l.opts.Retention)
 	switch err := l.store.Put(ctx, e, r.now); {
 	case errors.Is(err, ErrConflict):
+		r.name()
 		return nil
 	case err != nil:
 		return r.storeFailed(err)

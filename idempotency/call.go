@@ -1,6 +1,9 @@
 package idempotency
 
-import "time"
+import (
+	"cmp"
+	"time"
+)
 
 // A Call is what a [Ledger] needs to know of a call before it is made.
 type Call struct {
@@ -45,19 +48,22 @@ func newRequest(scope string, c Call) request {
 		scope: scope,
 		named: c.Intent != "" || c.Key != "",
 	}
+	r.name()
+	return r
+}
+
+// name gives the call the names by which it is looked for first.
+func (r *request) name() {
 	switch {
-	case c.Intent != "":
-		r.id = DeriveKey(c.Principal, c.Intent, c.Server, c.Tool)
-	case c.Key != "":
-		r.id = c.Key
+	case r.Intent != "":
+		r.id = DeriveKey(r.Principal, r.Intent, r.Server, r.Tool)
+	case r.Key != "":
+		r.id = r.Key
 	default:
 		r.id = NewKey()
 	}
-	r.key = r.id
-	if c.Key != "" {
-		r.key = c.Key
-	}
-	return r
+	r.key = cmp.Or(r.Key, r.id)
+	r.alias = nil
 }
 
 // adopt makes the call a repeat of an equal one.

@@ -3,6 +3,7 @@ package idempotency_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"testing"
@@ -489,6 +490,47 @@ func TestManyPrincipals(t *testing.T) {
 		}
 		if n := b.Scopes(); n == 0 || n > 1024 {
 			t.Errorf("remembers %d principals", n)
+		}
+	}
+}
+
+// meddler is a store in which somebody else writes an alias just before it comes to
+// stand for the call l.
+type meddler struct {
+	idempotency.Store
+	done bool
+}
+
+func (s *meddler) Put(ctx context.Context, e idempotency.Entry, now time.Time) error {
+	if e.SameAs == "l" && !s.done {
+		s.done = true
+		found, err := s.Find(ctx, idempotency.Query{Scope: e.Scope, ID: e.ID}, now)
+		if err != nil || len(found) != 1 {
+			return fmt.Errorf("found %v, %w", found, err)
+		}
+		if err := s.Store.Put(ctx, found[0], now); err != nil {
+			return err
+		}
+	}
+	return s.Store.Put(ctx, e, now)
+}
+
+func TestAliasWrittenMeanwhile(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	s := &meddler{Store: b.store}
+	b.store = s
+	b.restart()
+	_, first := b.try(with(hostKey("k")))
+	b.settle(first, completed)
+	if got, _ := b.try(with(hostKey("k"), intent("i"))); got != "answer paid" {
+		t.Fatalf("with key k: %s", got)
+	}
+	b.now = b.now.Add(24 * time.Hour)
+	_, second := b.try(with(hostKey("l")))
+	b.settle(second, completed)
+	for _, c := range []idempotency.Call{with(hostKey("l"), intent("i")), with(intent("i"))} {
+		if got, _ := b.try(c); got != "answer paid" || !s.done {
+			t.Errorf("%+v: %s, meddled %t", c, got, s.done)
 		}
 	}
 }
