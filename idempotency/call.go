@@ -36,40 +36,38 @@ type request struct {
 	id, key string
 	named   bool
 	adopted bool      // key and id are those of an equal call
-	joined  bool      // id is that of the call that carries out the intent
+	alias   *Entry    // under which the intent was found; id is what that stands for
 	behind  [2]string // names of a call under way to wait for
+	flight  *flight   // that the call holds while it is decided on
 	now     time.Time
 }
 
-func newRequest(domain string, c Call) request {
+func newRequest(scope string, c Call) request {
 	r := request{
 		Call:  c,
-		scope: text(digest(domain, c.Principal, c.Server)),
+		scope: scope,
 		named: c.Intent != "" || c.Key != "",
 	}
+	r.name()
+	return r
+}
+
+// name gives the call the names by which it is looked for first.
+func (r *request) name() {
 	switch {
-	case c.Intent != "":
-		r.id = DeriveKey(c.Principal, c.Intent, c.Server, c.Tool)
-	case c.Key != "":
-		r.id = c.Key
+	case r.Intent != "":
+		r.id = DeriveKey(r.Principal, r.Intent, r.Server, r.Tool)
+	case r.Key != "":
+		r.id = r.Key
 	default:
 		r.id = NewKey()
 	}
-	r.key = r.id
-	if c.Key != "" {
-		r.key = c.Key
-	}
-	return r
+	r.key = cmp.Or(r.Key, r.id)
+	r.alias = nil
 }
 
 // adopt makes the call a repeat of an equal one.
 func (r *request) adopt(e *Entry) { r.id, r.key, r.adopted = e.ID, e.Key, true }
-
-// follow looks for the call under its other name.
-func (r *request) follow(alias *Entry) {
-	r.id, r.joined = alias.SameAs, true
-	r.key = cmp.Or(r.Key, r.id)
-}
 
 // own returns the entry of this very call: the one with its ID, or else with its
 // key.

@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"cmp"
 	"context"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -22,9 +23,12 @@ import (
 //     panicked, or failed after its request had been cancelled, or the process died.
 //     It is not executed again. The error's data holds {"idempotency": [Kind]}.
 //
-// An answer that asks for input (2026-07-28) is not final: it is not stored, and the
-// next round with the same key is executed. Input responses are no part of what the
-// key stands for.
+// A call that takes several rounds (2026-07-28) is one call: it is known by the key
+// under [MetaCallKey] where there is one beside that of the round, and else by its key.
+// An answer that asks for input is not final: it is not stored, and the next round is
+// executed. Once the call is done, every round of it gets the final answer, also where
+// it is made again from its first round and would take another number of rounds this
+// time. Input responses are no part of what the key stands for.
 //
 // Put it inside of whatever refuses calls, such as a rate limiter, so that a refusal
 // is not stored. It adds itself to the answers to initialize and server/discover:
@@ -90,13 +94,12 @@ func userID(req *mcp.CallToolRequest) string {
 
 // call executes a call, or answers it from the ledger.
 func (d *deduplicator) call(ctx context.Context, next mcp.MethodHandler, method string, req *mcp.CallToolRequest) (mcp.Result, error) {
-	value, ok := req.Params.Meta[d.opts.MetaKey]
-	if !ok {
+	key, err := d.key(req.Params.Meta)
+	switch {
+	case err != nil:
+		return nil, err
+	case key == "":
 		return next(ctx, method, req)
-	}
-	key, ok := value.(string)
-	if !ok || key == "" || len(key) > maxKey {
-		return nil, invalid("%s in _meta must be a string of 1 to %d bytes", d.opts.MetaKey, maxKey)
 	}
 	fingerprint, err := FingerprintOf("", req.Params.Name, req.Params.Arguments)
 	if err != nil {
@@ -112,6 +115,28 @@ func (d *deduplicator) call(ctx context.Context, next mcp.MethodHandler, method 
 		return replayed(ticket)
 	}
 	return d.execute(ctx, next, method, req, ticket)
+}
+
+// key is the key of the whole call, or "" for one without.
+func (d *deduplicator) key(meta mcp.Meta) (string, error) {
+	round, err := keyIn(meta, d.opts.MetaKey)
+	if round == "" || err != nil {
+		return "", err
+	}
+	call, err := keyIn(meta, MetaCallKey)
+	return cmp.Or(call, round), err
+}
+
+func keyIn(meta mcp.Meta, name string) (string, error) {
+	value, ok := meta[name]
+	if !ok {
+		return "", nil
+	}
+	key, ok := value.(string)
+	if !ok || key == "" || len(key) > maxKey {
+		return "", invalid("%s in _meta must be a string of 1 to %d bytes", name, maxKey)
+	}
+	return key, nil
 }
 
 // execute runs the tool. A store that cannot note the answer does not take it from

@@ -17,7 +17,7 @@ func digest(domain string, parts ...string) [sha256.Size]byte {
 	return sha256.Sum256(b)
 }
 
-func appendPart(b []byte, part string) []byte {
+func appendPart[T string | []byte](b []byte, part T) []byte {
 	return append(binary.AppendUvarint(b, uint64(len(part))), part...)
 }
 
@@ -28,5 +28,7 @@ const textLength = 26
 // escaping in JSON, in an HTTP header or in a URL.
 func text(sum [sha256.Size]byte) string {
 	const bytes = (textLength*5 + 7) / 8
-	return base32.StdEncoding.EncodeToString(sum[:bytes])[:textLength]
+	var letters [(bytes + 4) / 5 * 8]byte
+	base32.StdEncoding.Encode(letters[:], sum[:bytes])
+	return string(letters[:textLength])
 }

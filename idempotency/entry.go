@@ -67,3 +67,7 @@ func (e *Entry) names() [2]string { return [2]string{e.ID, e.Key} }
 
 // Unresolved reports whether what became of the call is not known yet.
 func (e *Entry) Unresolved() bool { return e.State == Started || e.State == Unknown }
+
+// PlainlyStarted reports whether the call is under way as far as its entry tells, and
+// no earlier try of it is in doubt. Then only its owner knows more: see [Query.Owner].
+func (e *Entry) PlainlyStarted() bool { return e.State == Started && !e.Doubt }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/surecall/surecall/idempotency"
@@ -198,5 +199,97 @@ func TestSettleOutlivesTheCall(t *testing.T) {
 	cancel()
 	if err := ticket.Settle(ctx, completed); err != nil {
 		t.Error(err)
+	}
+}
+
+// frail is a store that panics once, when it is told to.
+type frail struct {
+	idempotency.Store
+	find, put, written chan struct{} // closed: the next of these panics; nil: none does
+}
+
+func (s *frail) Find(ctx context.Context, q idempotency.Query, now time.Time) ([]idempotency.Entry, error) {
+	breaks(&s.find)
+	return s.Store.Find(ctx, q, now)
+}
+
+func (s *frail) Put(ctx context.Context, e idempotency.Entry, now time.Time) error {
+	breaks(&s.put)
+	err := s.Store.Put(ctx, e, now)
+	breaks(&s.written)
+	return err
+}
+
+func breaks(when *chan struct{}) {
+	if c := *when; c != nil {
+		<-c
+		*when = nil
+		panic("broken")
+	}
+}
+
+// Those who wait for a call go on when the store panics under it, and the panic goes
+// on as well.
+func TestStorePanics(t *testing.T) {
+	for _, tt := range []struct {
+		name    string
+		doubt   bool // an earlier try ended unknown
+		settles bool // the store breaks in Settle, not in Begin
+		breaks  func(s *frail) *chan struct{}
+		waiter  string
+		next    string
+	}{
+		{"reading", false, false, func(s *frail) *chan struct{} { return &s.find }, "send", "running"},
+		{"beginning", false, false, func(s *frail) *chan struct{} { return &s.put }, "send", "running"},
+		{"having begun", false, false, func(s *frail) *chan struct{} { return &s.written }, "send", "running"},
+		{"reading, in doubt", true, false, func(s *frail) *chan struct{} { return &s.find }, "unknown", "unknown"},
+		{"having begun, in doubt", true, false, func(s *frail) *chan struct{} { return &s.written }, "unknown", "unknown"},
+		{"settling", false, true, func(s *frail) *chan struct{} { return &s.put }, "answer paid", "unknown"},
+		{"having settled", false, true, func(s *frail) *chan struct{} { return &s.written }, "answer paid", "answer paid"},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := &frail{Store: idempotency.NewMemory(nil)}
+				l := idempotency.NewLedger(s, nil)
+				first := with(intent("i"))
+				if tt.doubt {
+					first = with(intent("i"), keyed)
+					ticket, _ := l.Begin(t.Context(), first)
+					_ = ticket.Settle(t.Context(), unknown)
+				}
+				if !tt.settles {
+					*tt.breaks(s) = make(chan struct{})
+				}
+				now, panicked := tt.breaks(s), make(chan any)
+				go func() {
+					defer func() { panicked <- recover() }()
+					ticket, err := l.Begin(t.Context(), first)
+					if err != nil {
+						t.Error(err)
+					}
+					*now = make(chan struct{})
+					_ = ticket.Settle(t.Context(), completed)
+				}()
+				synctest.Wait()
+				waiter := make(chan string)
+				go func() {
+					ticket, err := l.Begin(t.Context(), with(intent("i")))
+					waiter <- told(ticket, err)
+				}()
+				synctest.Wait()
+				close(*now)
+				if p := <-panicked; p != "broken" {
+					t.Errorf("the panic became %v", p)
+				}
+				if got := <-waiter; got != tt.waiter {
+					t.Errorf("who waited: %s, want %s", got, tt.waiter)
+				}
+				ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+				defer cancel()
+				if ticket, err := l.Begin(ctx, with(intent("i"))); told(ticket, err) != tt.next {
+					t.Errorf("who came next: %s, want %s", told(ticket, err), tt.next)
+				}
+			})
+		})
 	}
 }

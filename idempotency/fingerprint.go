@@ -37,9 +37,9 @@ func FingerprintOf(server, tool string, arguments any) (Fingerprint, error) {
 		arguments = nil
 	}
 	if o, ok := arguments.(map[string]any); ok && o != nil {
-		var room [512]byte
-		if form, ok := plain(room[:0], o, 0); ok {
-			return Fingerprint(digest("surecall fingerprint 1", server, tool, string(form))), nil
+		form := plainForm{make([]byte, 0, 128)}
+		if form.object(o, 0) {
+			return fingerprint(canonically, server, tool, form.text), nil
 		}
 	}
 	raw, err := json.Marshal(arguments)
@@ -52,11 +52,24 @@ func FingerprintOf(server, tool string, arguments any) (Fingerprint, error) {
 	form, err := canonical(raw)
 	switch err {
 	case nil:
-		return Fingerprint(digest("surecall fingerprint 1", server, tool, string(form))), nil
+		return fingerprint(canonically, server, tool, form), nil
 	case errVerbatim:
-		return Fingerprint(digest("surecall verbatim fingerprint 1", server, tool, string(raw))), nil
+		return fingerprint(verbatim, server, tool, raw), nil
 	}
 	return Fingerprint{}, fmt.Errorf("fingerprint of tool %q: %w", tool, err)
+}
+
+// The domains of a fingerprint's digest.
+const (
+	canonically = "surecall fingerprint 1"
+	verbatim    = "surecall verbatim fingerprint 1"
+)
+
+// fingerprint is [digest] of a server, a tool and arguments as bytes.
+func fingerprint(domain, server, tool string, arguments []byte) Fingerprint {
+	b := make([]byte, 0, 512)
+	b = appendPart(appendPart(appendPart(b, domain), server), tool)
+	return sha256.Sum256(appendPart(b, arguments))
 }
 
 func (f Fingerprint) String() string { return hex.EncodeToString(f[:]) }

@@ -2,6 +2,7 @@ package idempotency
 
 import (
 	"sync"
+	"sync/atomic"
 	"time"
 )
 
@@ -12,8 +13,9 @@ type flight struct {
 	fingerprint    Fingerprint
 	began          time.Time
 
-	landed chan struct{}
-	entry  Entry // as it was settled; set before landed is closed
+	ticket  Ticket
+	landed  chan struct{} // nil while nobody waits
+	settled *Entry        // set before landed is closed
 }
 
 // flights are those under way, by their names. Its lock is held for a look into a
@@ -21,11 +23,12 @@ type flight struct {
 type flights struct {
 	mu     sync.Mutex
 	byName map[name]*flight
-	lost   map[name]bool // IDs of calls that ended but could not be settled
+	lost   map[equal]map[string]bool // IDs of calls that ended but could not be settled
+	losses atomic.Int32              // len(lost): where it is 0, no lock is needed
 }
 
 func newFlights() *flights {
-	return &flights{byName: map[name]*flight{}, lost: map[name]bool{}}
+	return &flights{byName: map[name]*flight{}, lost: map[equal]map[string]bool{}}
 }
 
 // take registers a flight for a call, or returns the one that has its name, or is
@@ -33,16 +36,17 @@ func newFlights() *flights {
 func (f *flights) take(r *request) (fl *flight, mine bool) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	if other := f.any(r.scope, r.id, r.key); other != nil {
+	other := f.any(r.scope, r.id, r.key)
+	if other == nil && r.behind != [2]string{} {
+		other = f.any(r.scope, r.behind[0], r.behind[1])
+	}
+	if other != nil {
+		if other.landed == nil {
+			other.landed = make(chan struct{})
+		}
 		return other, false
 	}
-	if other := f.any(r.scope, r.behind[0], r.behind[1]); other != nil {
-		return other, false
-	}
-	fl = &flight{
-		scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint,
-		began: r.now, landed: make(chan struct{}),
-	}
+	fl = &flight{scope: r.scope, id: r.id, key: r.key, fingerprint: r.Fingerprint, began: r.now}
 	f.byName[name{r.scope, r.id}] = fl
 	if r.key != r.id {
 		f.byName[name{r.scope, r.key}] = fl
@@ -60,30 +64,66 @@ func (f *flights) any(scope, id, key string) *flight {
 
 // land ends a flight: with what was settled, or with an empty entry where nothing
 // was sent.
-func (f *flights) land(fl *flight, settled Entry, lost bool) {
+func (f *flights) land(fl *flight, settled *Entry, lost bool) {
 	f.mu.Lock()
+	defer f.mu.Unlock()
 	delete(f.byName, name{fl.scope, fl.id})
 	if fl.key != fl.id {
 		delete(f.byName, name{fl.scope, fl.key})
 	}
 	if lost {
-		f.lost[name{settled.Scope, settled.ID}] = true
+		f.lose(settled)
 	}
-	f.mu.Unlock()
-	fl.entry = settled
-	close(fl.landed)
+	if fl.landed != nil {
+		e := *settled
+		fl.settled = &e
+		close(fl.landed)
+	}
+}
+
+// lose remembers that a call ended without being settled.
+func (f *flights) lose(e *Entry) {
+	at := equalTo(e.Scope, e.Fingerprint)
+	if f.lost[at] == nil {
+		f.lost[at] = map[string]bool{}
+	}
+	f.lost[at][e.ID] = true
+	f.losses.Store(int32(len(f.lost)))
 }
 
 // isLost reports whether the latest try of a call ended without being settled.
 func (f *flights) isLost(e *Entry) bool {
+	if f.losses.Load() == 0 {
+		return false
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.lost[name{e.Scope, e.ID}]
+	return f.lost[equalTo(e.Scope, e.Fingerprint)][e.ID]
+}
+
+// hasLost reports whether that is so of any call which asks for what r does.
+func (f *flights) hasLost(r *request) bool {
+	if f.losses.Load() == 0 {
+		return false
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.lost[equalTo(r.scope, r.Fingerprint)] != nil
 }
 
 // found says that a lost call has been written again.
 func (f *flights) found(e *Entry) {
+	if f.losses.Load() == 0 {
+		return
+	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	delete(f.lost, name{e.Scope, e.ID})
+	at := equalTo(e.Scope, e.Fingerprint)
+	delete(f.lost[at], e.ID)
+	if len(f.lost[at]) == 0 {
+		delete(f.lost, at)
+		f.losses.Store(int32(len(f.lost)))
+	}
 }
+
+func equalTo(scope string, f Fingerprint) equal { return equal{scope: scope, fingerprint: f} }

@@ -14,7 +14,8 @@ import (
 const MetaKey = "io.github.surecall/idempotency-key"
 
 // MetaCallKey is the name under which the key of the whole call travels beside
-// that of a round: see [RoundKey].
+// that of a round: see [RoundKey]. A server that looks at it executes a call once in
+// whichever number of rounds.
 const MetaCallKey = "io.github.surecall/call-key"
 
 // MetaReplay is the name, in the _meta of a result, that says that the result is

@@ -16,7 +16,7 @@ import (
 type Ledger struct {
 	store   Store
 	opts    LedgerOptions
-	domain  string
+	scopes  *scopes
 	guard   guard
 	flights *flights
 }
@@ -45,7 +45,10 @@ func NewLedger(store Store, opts *LedgerOptions) *Ledger {
 // newLedger takes the domain of its scopes, which keeps ledgers of different kinds
 // apart in one store.
 func newLedger(store Store, opts *LedgerOptions, domain string) *Ledger {
-	l := &Ledger{store: store, domain: domain, flights: newFlights()}
+	l := &Ledger{
+		store: store, flights: newFlights(),
+		scopes: &scopes{domain: domain, known: map[[2]string]string{}},
+	}
 	if opts != nil {
 		l.opts = *opts
 	}
@@ -71,7 +74,7 @@ func newLedger(store Store, opts *LedgerOptions, domain string) *Ledger {
 // and then nothing may be sent. Begin waits while the same call is under way in
 // this process, until ctx ends.
 func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
-	call := newRequest(l.domain, c)
+	call := newRequest(l.scopes.of(c.Principal, c.Server), c)
 	r := &call
 	for looks := 0; looks < maxLooks; looks++ {
 		r.now = l.opts.Now()
@@ -84,17 +87,24 @@ func (l *Ledger) Begin(ctx context.Context, c Call) (*Ticket, error) {
 			looks, r.behind = 0, [2]string{}
 			continue
 		}
-		t, err := l.open(ctx, r)
-		if t != nil && t.answer == nil {
-			t.flight = fl
-			return t, nil
-		}
-		l.flights.land(fl, Entry{}, false)
+		t, err := l.board(ctx, r, fl)
 		if t != nil || err != nil {
 			return t, err
 		}
 	}
 	return nil, r.storeFailed(ErrConflict)
+}
+
+// board decides on a call that has a flight. On every way out but with the ticket of
+// a call that is to be sent, a panic of the store's too, the flight lands.
+func (l *Ledger) board(ctx context.Context, r *request, fl *flight) (t *Ticket, err error) {
+	defer func() {
+		if t != &fl.ticket {
+			l.flights.land(fl, &Entry{}, false)
+		}
+	}()
+	r.flight = fl
+	return l.open(ctx, r)
 }
 
 // maxLooks bounds how often a call that other processes keep writing is looked at.
@@ -111,7 +121,7 @@ func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, err
 	case <-ctx.Done():
 		return nil, r.stillRunning(fl.began, ctx.Err())
 	}
-	if e := &fl.entry; e.State == Completed && e.ID == r.id && !r.differs(e.Fingerprint, e.Key) {
+	if e := fl.settled; e.State == Completed && e.ID == r.id && !r.differs(e.Fingerprint, e.Key) {
 		return l.replay(r, e)
 	}
 	return nil, nil
@@ -120,11 +130,7 @@ func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, err
 // open decides on a call whose names it holds. It returns neither a ticket nor an
 // error where something has changed meanwhile: look again.
 func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
-	q := Query{Scope: r.scope, Fingerprint: r.Fingerprint}
-	if r.named || r.adopted {
-		q.ID, q.Key = r.id, r.key
-	}
-	found, err := l.store.Find(ctx, q, r.now)
+	found, err := l.store.Find(ctx, l.query(r), r.now)
 	if err != nil {
 		return nil, r.storeFailed(err)
 	}
@@ -132,19 +138,31 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 	switch {
 	case own == nil:
 		return l.openFirst(ctx, r, found)
-	case own.SameAs != "" && own.Fingerprint == r.Fingerprint:
-		r.follow(own)
-		return nil, nil
+	case own.isAliasFor(r):
+		return nil, l.follow(ctx, r, own)
 	case r.differs(own.Fingerprint, own.Key):
 		return nil, r.mismatch(own.Started)
 	case l.guard.underWay(own) && r.behind != own.names():
 		// By a name that this call has not: wait for that.
 		r.behind = own.names()
 		return nil, nil
-	case r.Intent != "" && own.ID != r.id && !r.joined:
-		return nil, l.alias(ctx, r, own)
+	case r.Intent != "" && own.ID != r.id:
+		return nil, l.follow(ctx, r, r.aliasOf(own))
 	}
 	return l.openOwn(ctx, r, own, found)
+}
+
+// query asks for what matters to a call. Equal calls of this ledger that go on do
+// not, but one that ended without being settled looks the same to a store.
+func (l *Ledger) query(r *request) Query {
+	q := Query{Scope: r.scope, Fingerprint: r.Fingerprint}
+	if r.named || r.adopted {
+		q.ID, q.Key = r.id, r.key
+	}
+	if !l.flights.hasLost(r) {
+		q.Owner = l.guard.owner
+	}
+	return q
 }
 
 // openOwn decides on a call that was made before and is not under way.
@@ -159,21 +177,9 @@ func (l *Ledger) openOwn(ctx context.Context, r *request, own *Entry, found []En
 	case own.State == Failed:
 		return l.openAgain(ctx, r, own, found)
 	case r.Keyed || r.RepeatAllowed:
-		return l.send(ctx, r, *own)
+		return l.send(ctx, r, own)
 	}
 	return nil, r.unknown(own)
-}
-
-// alias remembers that an intent is carried out by a call with the same key, which
-// has another name: without it the intent, asked for without the key, would be new.
-func (l *Ledger) alias(ctx context.Context, r *request, of *Entry) error {
-	e := r.first()
-	e.Key, e.SameAs, e.State = e.ID, of.ID, Completed
-	e.Owner, e.Started, e.Changed, e.Expires = l.guard.owner, of.Started, r.now, r.now.Add(l.opts.Retention)
-	if err := l.store.Put(ctx, e, r.now); err != nil && !errors.Is(err, ErrConflict) {
-		return r.storeFailed(err)
-	}
-	return nil
 }
 
 // openFirst begins a call that nobody has made under its name, unless the guard
@@ -182,7 +188,8 @@ func (l *Ledger) openFirst(ctx context.Context, r *request, found []Entry) (*Tic
 	blocker, until := l.guard.blocker(r, found)
 	switch {
 	case blocker == nil:
-		return l.send(ctx, r, r.first())
+		e := r.first()
+		return l.send(ctx, r, &e)
 	case r.Keyed:
 		r.adopt(blocker)
 		return nil, nil
@@ -195,21 +202,23 @@ func (l *Ledger) openAgain(ctx context.Context, r *request, own *Entry, found []
 	if blocker, until := l.guard.blocker(r, found); blocker != nil {
 		return nil, r.equalCall(blocker, until)
 	}
-	return l.send(ctx, r, *own)
+	return l.send(ctx, r, own)
 }
 
 // send writes down that a call is started.
-func (l *Ledger) send(ctx context.Context, r *request, e Entry) (*Ticket, error) {
+func (l *Ledger) send(ctx context.Context, r *request, e *Entry) (*Ticket, error) {
 	e.start(r, l.guard.owner, l.opts.Retention)
-	switch err := l.store.Put(ctx, e, r.now); {
+	switch err := l.store.Put(ctx, *e, r.now); {
 	case errors.Is(err, ErrConflict):
 		return nil, nil
 	case err != nil:
 		return nil, r.storeFailed(err)
 	}
-	l.flights.found(&e)
+	l.flights.found(e)
 	e.Revision++
-	return &Ticket{ledger: l, entry: e, adopted: r.adopted}, nil
+	t := &r.flight.ticket
+	t.ledger, t.flight, t.entry, t.adopted = l, r.flight, *e, r.adopted
+	return t, nil
 }
 
 // replay returns the answer of a completed call.

@@ -3,6 +3,9 @@ package idempotency_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -403,5 +406,131 @@ func TestIntentWithTheKeyOfAnEarlierCall(t *testing.T) {
 				t.Errorf("by its intent: %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// The second name of a call lasts as long as the call: until a retention after it was
+// settled, however long that took, and after every time that it was asked for.
+func TestIntentLastsAsLongAsItsCall(t *testing.T) {
+	const almost = 24*time.Hour - time.Second
+	withKey, without := with(intent("i"), hostKey("k"), keyed), with(intent("i"), keyed)
+	for _, tt := range []struct {
+		name string
+		do   func(b *book) // until the call is completed
+	}{
+		{"settled long after", func(b *book) {
+			_, again := b.try(withKey)
+			b.now = b.now.Add(almost)
+			b.settle(again, completed)
+		}},
+		{"made again by its intent", func(b *book) {
+			for range 3 {
+				_, again := b.try(withKey)
+				b.settle(again, unknown)
+				b.now = b.now.Add(almost)
+			}
+			_, again := b.try(without)
+			b.settle(again, completed)
+		}},
+		{"resolved", func(b *book) {
+			_, again := b.try(withKey)
+			b.settle(again, unknown)
+			b.now = b.now.Add(almost)
+			if resolved, err := b.Resolve(context.Background(), without, completed); err != nil || !resolved {
+				b.t.Fatalf("resolved %t, %v", resolved, err)
+			}
+		}},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBook(t, idempotency.LedgerOptions{})
+			_, first := b.try(with(hostKey("k"), keyed))
+			b.settle(first, failed)
+			tt.do(b)
+			b.now = b.now.Add(almost)
+			if got, _ := b.try(without); got != "answer paid" {
+				t.Errorf("by its intent: %s", got)
+			}
+		})
+	}
+}
+
+// An intent that is given another call's key, when its first call is forgotten, is
+// that other call from then on.
+func TestIntentWithTheKeysOfTwoCalls(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	for _, key := range []string{"k", "l"} {
+		_, first := b.try(with(hostKey(key)))
+		b.settle(first, failed)
+		got, second := b.try(with(hostKey(key), intent("i")))
+		if got != "send" {
+			t.Fatalf("with key %s: %s", key, got)
+		}
+		b.settle(second, completed)
+		if got, _ := b.try(with(intent("i"))); got != "answer paid" {
+			t.Errorf("by its intent, after key %s: %s", key, got)
+		}
+		b.now = b.now.Add(24 * time.Hour)
+	}
+}
+
+// A ledger for many principals remembers few of them, and mistakes none for another.
+func TestManyPrincipals(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	as := func(n int) func(*idempotency.Call) {
+		return func(c *idempotency.Call) { c.Principal = strings.Repeat("p", n%300) + strconv.Itoa(n) }
+	}
+	const many = 3000
+	for _, want := range []string{"send", "answer paid"} {
+		for n := range many {
+			got, ticket := b.try(with(intent("i"), as(n)))
+			if got != want {
+				t.Fatalf("principal %d: %s, want %s", n, got, want)
+			}
+			b.settle(ticket, completed)
+		}
+		if n := b.Scopes(); n == 0 || n > 1024 {
+			t.Errorf("remembers %d principals", n)
+		}
+	}
+}
+
+// meddler is a store in which somebody else writes an alias just before it comes to
+// stand for the call l.
+type meddler struct {
+	idempotency.Store
+	done bool
+}
+
+func (s *meddler) Put(ctx context.Context, e idempotency.Entry, now time.Time) error {
+	if e.SameAs == "l" && !s.done {
+		s.done = true
+		found, err := s.Find(ctx, idempotency.Query{Scope: e.Scope, ID: e.ID}, now)
+		if err != nil || len(found) != 1 {
+			return fmt.Errorf("found %v, %w", found, err)
+		}
+		if err := s.Store.Put(ctx, found[0], now); err != nil {
+			return err
+		}
+	}
+	return s.Store.Put(ctx, e, now)
+}
+
+func TestAliasWrittenMeanwhile(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	s := &meddler{Store: b.store}
+	b.store = s
+	b.restart()
+	_, first := b.try(with(hostKey("k")))
+	b.settle(first, completed)
+	if got, _ := b.try(with(hostKey("k"), intent("i"))); got != "answer paid" {
+		t.Fatalf("with key k: %s", got)
+	}
+	b.now = b.now.Add(24 * time.Hour)
+	_, second := b.try(with(hostKey("l")))
+	b.settle(second, completed)
+	for _, c := range []idempotency.Call{with(hostKey("l"), intent("i")), with(intent("i"))} {
+		if got, _ := b.try(c); got != "answer paid" || !s.done {
+			t.Errorf("%+v: %s, meddled %t", c, got, s.done)
+		}
 	}
 }

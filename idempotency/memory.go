@@ -1,8 +1,8 @@
 package idempotency
 
 import (
-	"container/list"
 	"context"
+	"slices"
 	"sync"
 	"time"
 )
@@ -18,9 +18,11 @@ type Memory struct {
 
 	mu      sync.Mutex
 	names   map[name]*item
-	equal   map[equal][]*item // the unresolved ones
-	written *list.List        // all items, the oldest write first
-	answers *list.List        // those with an answer, likewise
+	equal   map[equal]chain // the unresolved ones
+	owners  []owner         // of those plainly under way
+	written chain           // all items, the oldest write first
+	answers chain           // those with an answer, likewise
+	entries int
 	bytes   int
 	failed  int
 	expiry  time.Time // no item expires before it
@@ -38,25 +40,30 @@ type MemoryOptions struct {
 // A name is an ID or a Key.
 type name struct{ scope, name string }
 
+// equal is what unresolved calls have in common that ask for the same. The owner is
+// that of calls plainly under way, and "" for all others.
 type equal struct {
 	scope       string
 	fingerprint Fingerprint
+	owner       string
+}
+
+// An owner has so many calls plainly under way. There are few: one for each ledger.
+type owner struct {
+	name  string
+	calls int
 }
 
 type item struct {
 	Entry
-	place   int // in Memory.equal
-	written *list.Element
-	answers *list.Element // nil without an answer
+	links [chainKinds]links
 }
 
 // NewMemory returns an empty store; opts may be nil.
 func NewMemory(opts *MemoryOptions) *Memory {
 	m := &Memory{
-		names:   map[name]*item{},
-		equal:   map[equal][]*item{},
-		written: list.New(),
-		answers: list.New(),
+		names: map[name]*item{},
+		equal: map[equal]chain{},
 	}
 	if opts != nil {
 		m.opts = *opts
@@ -79,13 +86,25 @@ func (m *Memory) Find(_ context.Context, q Query, now time.Time) ([]Entry, error
 	if byID != nil {
 		found = append(found, byID.Entry)
 	}
-	byKey := m.lookup(q.Scope, q.Key, now)
+	byKey := byID
+	if q.Key != q.ID {
+		byKey = m.lookup(q.Scope, q.Key, now)
+	}
 	if byKey != nil && byKey != byID {
 		found = append(found, byKey.Entry)
 	}
-	for _, it := range m.equal[equal{q.Scope, q.Fingerprint}] {
-		if it != byID && it != byKey && it.Expires.After(now) {
-			found = append(found, it.Entry)
+	add := func(owner string) {
+		at := equal{q.Scope, q.Fingerprint, owner}
+		for it := m.equal[at].front; it != nil; it = it.links[byEqual].after {
+			if it != byID && it != byKey && it.Expires.After(now) {
+				found = append(found, it.Entry)
+			}
+		}
+	}
+	add("")
+	for _, o := range m.owners {
+		if o.name != q.Owner {
+			add(o.name)
 		}
 	}
 	return found, nil
@@ -108,7 +127,7 @@ func (m *Memory) Put(_ context.Context, e Entry, now time.Time) error {
 		return ErrFull
 	}
 	e.Revision++
-	m.write(old, e)
+	m.write(old, &e)
 	return nil
 }
 
@@ -122,6 +141,9 @@ func follows(e *Entry, stored *item) bool {
 
 // lookup returns the item with a name, or nil.
 func (m *Memory) lookup(scope, id string, now time.Time) *item {
+	if id == "" {
+		return nil
+	}
 	it := m.names[name{scope, id}]
 	if it != nil && !it.Expires.After(now) {
 		m.remove(it)
@@ -133,8 +155,8 @@ func (m *Memory) lookup(scope, id string, now time.Time) *item {
 // expire removes what has expired among the oldest writes. Where every entry has
 // the same retention, that is all that has expired.
 func (m *Memory) expire(now time.Time) {
-	for front := m.written.Front(); front != nil && !front.Value.(*item).Expires.After(now); front = m.written.Front() {
-		m.remove(front.Value.(*item))
+	for m.written.front != nil && !m.written.front.Expires.After(now) {
+		m.remove(m.written.front)
 	}
 }
 
@@ -146,10 +168,10 @@ func (m *Memory) makeRoom(e *Entry, old *item, now time.Time) bool {
 	}
 	for m.excess(e, old) > 0 && m.dropAnswer(old) {
 	}
-	for m.excess(e, old) > 0 || old == nil && m.written.Len() >= m.opts.MaxEntries {
+	for m.excess(e, old) > 0 || old == nil && m.entries >= m.opts.MaxEntries {
 		if !m.evict(old, now) {
 			e.Answer = nil
-			return m.excess(e, old) <= 0 && (old != nil || m.written.Len() < m.opts.MaxEntries)
+			return m.excess(e, old) <= 0 && (old != nil || m.entries < m.opts.MaxEntries)
 		}
 	}
 	return true
@@ -167,17 +189,16 @@ func (m *Memory) excess(e *Entry, old *item) int {
 // dropAnswer forgets the oldest answer but that of keep, whose size is reckoned
 // with already.
 func (m *Memory) dropAnswer(keep *item) bool {
-	oldest := m.answers.Front()
-	if oldest != nil && oldest.Value.(*item) == keep {
-		oldest = oldest.Next()
+	oldest := m.answers.front
+	if oldest != nil && oldest == keep {
+		oldest = oldest.links[byAnswer].after
 	}
 	if oldest == nil {
 		return false
 	}
-	it := oldest.Value.(*item)
-	m.bytes -= len(it.Answer)
-	it.Answer, it.answers = nil, nil
-	m.answers.Remove(oldest)
+	m.bytes -= len(oldest.Answer)
+	oldest.Answer = nil
+	m.answers.remove(oldest, byAnswer)
 	return true
 }
 
@@ -187,8 +208,7 @@ func (m *Memory) evict(keep *item, now time.Time) bool {
 		return false
 	}
 	var earliest time.Time
-	for el := m.written.Front(); el != nil; el = el.Next() {
-		it := el.Value.(*item)
+	for it := m.written.front; it != nil; it = it.links[byWrite].after {
 		if it != keep && (it.State == Failed || !it.Expires.After(now)) {
 			m.remove(it)
 			return true
@@ -201,21 +221,20 @@ func (m *Memory) evict(keep *item, now time.Time) bool {
 	return false
 }
 
-// write stores e in a new item, or in old.
-func (m *Memory) write(old *item, e Entry) {
+// write stores an entry in a new item, or in old.
+func (m *Memory) write(old *item, e *Entry) {
 	it := old
 	if it == nil {
 		it = &item{}
-		it.written = m.written.PushBack(it)
+		m.entries++
 		m.names[name{e.Scope, e.ID}] = it
 		if e.Key != e.ID {
 			m.names[name{e.Scope, e.Key}] = it
 		}
 	} else {
 		m.untrack(it)
-		m.written.MoveToBack(it.written)
 	}
-	it.Entry = e
+	it.Entry = *e
 	m.track(it)
 }
 
@@ -225,7 +244,7 @@ func (m *Memory) remove(it *item) {
 		return
 	}
 	m.untrack(it)
-	m.written.Remove(it.written)
+	m.entries--
 	delete(m.names, name{it.Scope, it.ID})
 	if it.Key != it.ID {
 		delete(m.names, name{it.Scope, it.Key})
@@ -234,13 +253,12 @@ func (m *Memory) remove(it *item) {
 
 // track enters an item wherever its state makes it be looked for.
 func (m *Memory) track(it *item) {
+	m.written.add(it, byWrite)
 	if it.Unresolved() {
-		at := equal{it.Scope, it.Fingerprint}
-		it.place = len(m.equal[at])
-		m.equal[at] = append(m.equal[at], it)
+		m.addEqual(it)
 	}
 	if len(it.Answer) > 0 {
-		it.answers = m.answers.PushBack(it)
+		m.answers.add(it, byAnswer)
 	}
 	if it.State == Failed {
 		m.failed++
@@ -252,12 +270,12 @@ func (m *Memory) track(it *item) {
 }
 
 func (m *Memory) untrack(it *item) {
+	m.written.remove(it, byWrite)
 	if it.Unresolved() {
 		m.removeEqual(it)
 	}
-	if it.answers != nil {
-		m.answers.Remove(it.answers)
-		it.answers = nil
+	if len(it.Answer) > 0 {
+		m.answers.remove(it, byAnswer)
 	}
 	if it.State == Failed {
 		m.failed--
@@ -265,19 +283,47 @@ func (m *Memory) untrack(it *item) {
 	m.bytes -= size(&it.Entry)
 }
 
-// removeEqual puts the last of the equal items into the place of the one removed.
+func equalOf(e *Entry) equal {
+	at := equal{scope: e.Scope, fingerprint: e.Fingerprint}
+	if e.PlainlyStarted() {
+		at.owner = e.Owner
+	}
+	return at
+}
+
+func (m *Memory) addEqual(it *item) {
+	at := equalOf(&it.Entry)
+	calls := m.equal[at]
+	calls.add(it, byEqual)
+	m.equal[at] = calls
+	m.count(at.owner, +1)
+}
+
 func (m *Memory) removeEqual(it *item) {
-	at := equal{it.Scope, it.Fingerprint}
-	items := m.equal[at]
-	last := len(items) - 1
-	if last == 0 {
+	at := equalOf(&it.Entry)
+	if alone := it.links[byEqual] == (links{}); alone {
 		delete(m.equal, at)
+	} else {
+		calls := m.equal[at]
+		calls.remove(it, byEqual)
+		m.equal[at] = calls
+	}
+	m.count(at.owner, -1)
+}
+
+// count keeps count of an owner's calls; "" is none.
+func (m *Memory) count(name string, more int) {
+	if name == "" {
 		return
 	}
-	items[it.place] = items[last]
-	items[it.place].place = it.place
-	items[last] = nil
-	m.equal[at] = items[:last]
+	i := slices.IndexFunc(m.owners, func(o owner) bool { return o.name == name })
+	if i < 0 {
+		i = len(m.owners)
+		m.owners = append(m.owners, owner{name: name})
+	}
+	if m.owners[i].calls += more; m.owners[i].calls == 0 {
+		m.owners = slices.Delete(m.owners, i, i+1)
+	}
 }
 
 // size is what an entry counts for in MaxBytes.

@@ -148,3 +148,21 @@ func TestMemoryFullSettles(t *testing.T) {
 		}
 	}
 }
+
+// A ledger does not look at its own calls that are under way, however many are equal.
+func TestMemoryLeavesOutWhatIsUnderWay(t *testing.T) {
+	m := idempotency.NewMemory(nil)
+	for i, owner := range []string{"o", "o", "p"} {
+		e := entryOf(string(rune('a'+i)), idempotency.Started)
+		e.Owner = owner
+		if err := m.Put(t.Context(), e, epoch); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for owner, want := range map[string]int{"": 3, "o": 1, "p": 2, "q": 3} {
+		found, err := m.Find(t.Context(), idempotency.Query{Scope: "s", Fingerprint: idempotency.Fingerprint{1}, Owner: owner}, epoch)
+		if err != nil || len(found) != want {
+			t.Errorf("%q: found %d, error %v; want %d", owner, len(found), err, want)
+		}
+	}
+}

@@ -4,108 +4,115 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 )
 
 const (
-	// maxPlainDepth keeps plain from walking into a value that holds itself.
+	// maxPlainDepth keeps plainForm from walking into a value that holds itself.
 	maxPlainDepth = 32
 	// maxPlainInt bounds the numbers whose canonical form is their digits.
 	maxPlainInt = 1 << 50
 )
 
-// plain appends the canonical form of a value that is made of maps, slices, short
-// numbers and plain ASCII strings, as the arguments of most calls are. It is the
-// form that [canonical] gives the value's JSON, at a tenth of the cost; for anything
-// else it reports false.
-func plain(b []byte, v any, depth int) ([]byte, bool) {
-	if depth > maxPlainDepth {
-		return b, false
-	}
+// A plainForm is the canonical form of a value that is made of maps, slices, short
+// numbers and plain ASCII strings, as the arguments of most calls are. It is the form
+// that [canonical] gives the value's JSON, at a tenth of the cost. Its methods append
+// to it, and report false for anything else.
+type plainForm struct{ text []byte }
+
+func (p *plainForm) value(v any, depth int) bool {
 	switch v := v.(type) {
 	case nil:
-		return append(b, "null"...), true
+		p.text = append(p.text, "null"...)
+		return true
 	case bool:
-		return strconv.AppendBool(b, v), true
+		p.text = strconv.AppendBool(p.text, v)
+		return true
 	case string:
-		return plainString(b, v)
+		return p.string(v)
 	case int:
-		return plainInt(b, int64(v))
+		return p.int(int64(v))
 	case int64:
-		return plainInt(b, v)
+		return p.int(v)
 	case float64:
-		return plainFloat(b, v)
+		return p.float(v)
 	case map[string]any:
-		return plainObject(b, v, depth)
+		return p.object(v, depth)
 	case []any:
-		return plainArray(b, v, depth)
+		return p.array(v, depth)
 	}
-	return b, false
+	return false
 }
 
-func plainInt(b []byte, n int64) ([]byte, bool) {
-	if n > maxPlainInt || n < -maxPlainInt {
-		return b, false
-	}
-	return strconv.AppendInt(b, n, 10), true
+func (p *plainForm) int(n int64) bool {
+	p.text = strconv.AppendInt(p.text, n, 10)
+	return n <= maxPlainInt && n >= -maxPlainInt
 }
 
-// plainFloat appends a number that ECMAScript, and with it RFC 8785, writes without
-// an exponent.
-func plainFloat(b []byte, f float64) ([]byte, bool) {
-	if abs := math.Abs(f); !(abs >= 1e-6 && abs < maxPlainInt) {
-		return b, false
+// float appends a number that ECMAScript, and with it RFC 8785, writes without an
+// exponent.
+func (p *plainForm) float(f float64) bool {
+	abs := math.Abs(f)
+	switch {
+	case abs <= maxPlainInt && f == math.Trunc(f):
+		return p.int(int64(f)) // -0 is 0 there
+	case !(abs >= 1e-6 && abs < maxPlainInt):
+		return false
 	}
-	return strconv.AppendFloat(b, f, 'f', -1, 64), true
+	p.text = strconv.AppendFloat(p.text, f, 'f', -1, 64)
+	return true
 }
 
-// plainString appends a string that needs no escape.
-func plainString(b []byte, s string) ([]byte, bool) {
+// string appends a string that needs no escape.
+func (p *plainForm) string(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < 0x20 || c > 0x7e || c == '"' || c == '\\' {
-			return b, false
+			return false
 		}
 	}
-	return append(append(append(b, '"'), s...), '"'), true
+	p.text = append(append(append(p.text, '"'), s...), '"')
+	return true
 }
 
-func plainObject(b []byte, o map[string]any, depth int) ([]byte, bool) {
-	if o == nil {
-		return b, false
+func (p *plainForm) object(o map[string]any, depth int) bool {
+	if o == nil || depth > maxPlainDepth {
+		return false
 	}
-	names := make([]string, 0, 16)
-	for name := range o {
-		names = append(names, name)
+	members := make([]member, 0, 8)
+	for name, value := range o {
+		members = append(members, member{name, value})
 	}
-	slices.Sort(names)
-	b = append(b, '{')
-	for i, name := range names {
+	slices.SortFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) })
+	p.text = append(p.text, '{')
+	for i, m := range members {
 		if i > 0 {
-			b = append(b, ',')
+			p.text = append(p.text, ',')
 		}
-		var ok bool
-		if b, ok = plainString(b, name); !ok {
-			return b, false
+		if !p.string(m.name) {
+			return false
 		}
-		if b, ok = plain(append(b, ':'), o[name], depth+1); !ok {
-			return b, false
+		p.text = append(p.text, ':')
+		if !p.value(m.value, depth+1) {
+			return false
 		}
 	}
-	return append(b, '}'), true
+	p.text = append(p.text, '}')
+	return true
 }
 
-func plainArray(b []byte, a []any, depth int) ([]byte, bool) {
-	if a == nil {
-		return b, false
+func (p *plainForm) array(a []any, depth int) bool {
+	if a == nil || depth > maxPlainDepth {
+		return false
 	}
-	b = append(b, '[')
+	p.text = append(p.text, '[')
 	for i, v := range a {
 		if i > 0 {
-			b = append(b, ',')
+			p.text = append(p.text, ',')
 		}
-		var ok bool
-		if b, ok = plain(b, v, depth+1); !ok {
-			return b, false
+		if !p.value(v, depth+1) {
+			return false
 		}
 	}
-	return append(b, ']'), true
+	p.text = append(p.text, ']')
+	return true
 }

@@ -21,7 +21,7 @@ type Doubt struct {
 // resolve for it: the same call, or the equal ones that the guard holds against it.
 // Calls that are under way in this process are not in doubt.
 func (l *Ledger) InDoubt(ctx context.Context, c Call) ([]Doubt, error) {
-	call := newRequest(l.domain, c)
+	call := newRequest(l.scopes.of(c.Principal, c.Server), c)
 	r := &call
 	found, err := l.look(ctx, r)
 	if err != nil {
@@ -47,7 +47,7 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 	if s.State != Failed && s.State != Completed {
 		return false, nil
 	}
-	call := newRequest(l.domain, c)
+	call := newRequest(l.scopes.of(c.Principal, c.Server), c)
 	r := &call
 	found, err := l.look(ctx, r)
 	if err != nil {
@@ -57,10 +57,7 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 	resolved := false
 	for _, e := range l.inTheWay(r, found) {
 		e.settle(s, r.now, l.opts.Retention)
-		if len(e.Answer) > l.opts.MaxAnswer {
-			e.Answer = nil
-		}
-		if err := l.store.Put(ctx, e, r.now); err != nil {
+		if err := l.store.Put(ctx, e.within(l.opts.MaxAnswer), r.now); err != nil {
 			return resolved, r.storeFailed(err)
 		}
 		l.flights.found(&e)
@@ -72,18 +69,21 @@ func (l *Ledger) Resolve(ctx context.Context, c Call, s Settlement) (bool, error
 // look finds what matters to a call, under the name of the call that carries it
 // out.
 func (l *Ledger) look(ctx context.Context, r *request) ([]Entry, error) {
-	for {
+	for range maxLooks {
 		r.now = l.opts.Now()
-		found, err := l.store.Find(ctx, Query{Scope: r.scope, ID: r.id, Key: r.key, Fingerprint: r.Fingerprint}, r.now)
+		found, err := l.store.Find(ctx, l.query(r), r.now)
 		if err != nil {
 			return nil, r.storeFailed(err)
 		}
 		own := r.own(found)
-		if own == nil || own.SameAs == "" || r.joined {
+		if own == nil || !own.isAliasFor(r) {
 			return found, nil
 		}
-		r.follow(own)
+		if err := l.follow(ctx, r, own); err != nil {
+			return nil, err
+		}
 	}
+	return nil, r.storeFailed(ErrConflict)
 }
 
 // inTheWay are the calls that keep r from being sent and are not under way.

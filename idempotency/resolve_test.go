@@ -60,3 +60,47 @@ func TestResolveLeavesRunningCallsAlone(t *testing.T) {
 		t.Errorf("then: %s", got)
 	}
 }
+
+// TestInDoubt: what stands in the way is told by its key, under which it can be
+// resolved.
+func TestInDoubt(t *testing.T) {
+	for _, tt := range []struct {
+		name         string
+		first, asked idempotency.Call
+		doubts       int
+		equal        bool
+	}{
+		{"the same", with(intent("i")), with(intent("i")), 1, false},
+		{"an equal one", pay(), pay(), 1, true},
+		{"an equal one of an intent", with(intent("i")), with(intent("j")), 1, true},
+		{"other arguments", with(intent("i")), with(intent("i"), args(2)), 0, false},
+		{"another principal", with(intent("i")), with(intent("i"), bob), 0, false},
+	} {
+		t.Run(tt.name, func(t *testing.T) {
+			b := newBook(t, idempotency.LedgerOptions{})
+			_, ticket := b.try(tt.first)
+			if doubts, err := b.InDoubt(t.Context(), tt.asked); err != nil || len(doubts) != 0 {
+				t.Errorf("under way: %+v, %v", doubts, err)
+			}
+			b.settle(ticket, unknown)
+			doubts, err := b.InDoubt(t.Context(), tt.asked)
+			if err != nil || len(doubts) != tt.doubts {
+				t.Fatalf("%+v, %v", doubts, err)
+			}
+			if tt.doubts == 0 {
+				return
+			}
+			if d := doubts[0]; d.Equal != tt.equal || d.Key != ticket.Key() || d.Since.IsZero() {
+				t.Errorf("%+v, key %s", d, ticket.Key())
+			}
+			earlier := tt.asked
+			earlier.Intent, earlier.Key = "", doubts[0].Key
+			if resolved, err := b.Resolve(t.Context(), earlier, failed); err != nil || !resolved {
+				t.Errorf("resolved %t, %v", resolved, err)
+			}
+			if got, _ := b.try(tt.asked); got != "send" {
+				t.Errorf("then: %s", got)
+			}
+		})
+	}
+}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -24,6 +25,8 @@ type shopServer struct {
 	*mcp.Server
 	ran  atomic.Int32
 	hold chan struct{} // held tools wait for it
+
+	questions atomic.Int32 // that asks has to put before it runs
 }
 
 func newShopServer(store idempotency.Store, opts *idempotency.DeduplicateOptions) *shopServer {
@@ -31,13 +34,14 @@ func newShopServer(store idempotency.Store, opts *idempotency.DeduplicateOptions
 		Server: mcp.NewServer(&mcp.Implementation{Name: "shop", Version: "1"}, nil),
 		hold:   make(chan struct{}),
 	}
+	s.questions.Store(1)
 	s.AddReceivingMiddleware(recovered, idempotency.Deduplicate(store, opts))
 	schema := &struct {
 		Type string `json:"type"`
 	}{"object"}
 	for name, handler := range map[string]mcp.ToolHandler{
 		"order": s.order, "refund": s.order, "fails": s.fails, "refuses": s.refuses, "breaks": s.breaks,
-		"panics": s.panics, "held": s.held, "asks": s.asks,
+		"panics": s.panics, "held": s.held, "asks": s.asks, "asks, held": s.asksHeld,
 	} {
 		s.AddTool(&mcp.Tool{Name: name, InputSchema: schema}, func(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			return handler(ctx, req)
@@ -98,14 +102,33 @@ func (s *shopServer) held(ctx context.Context, req *mcp.CallToolRequest) (*mcp.C
 	}
 }
 
-// asks runs once it has been told yes.
+// asks runs once it has been answered all its questions, one in each round.
 func (s *shopServer) asks(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if len(req.Params.InputResponses) == 0 {
-		return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"sure": &mcp.ElicitParams{
-			Message: "sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`),
-		}}, RequestState: "1"}, nil
+	if question := s.question(req); question != nil {
+		return question, nil
 	}
 	return s.order(ctx, req)
+}
+
+func (s *shopServer) asksHeld(ctx context.Context, req *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+	if question := s.question(req); question != nil {
+		return question, nil
+	}
+	return s.held(ctx, req)
+}
+
+// question is the next one to be put, or nil.
+func (s *shopServer) question(req *mcp.CallToolRequest) *mcp.CallToolResult {
+	answered, _ := strconv.Atoi(req.Params.RequestState)
+	if len(req.Params.InputResponses) > 0 {
+		answered++
+	}
+	if answered >= int(s.questions.Load()) {
+		return nil
+	}
+	return &mcp.CallToolResult{InputRequests: mcp.InputRequestMap{"sure": &mcp.ElicitParams{
+		Message: "sure?", RequestedSchema: json.RawMessage(`{"type":"object","properties":{}}`),
+	}}, RequestState: strconv.Itoa(answered)}
 }
 
 // A connection is how a client reaches the server, with a token that says who it is.
@@ -158,8 +181,15 @@ type shopper struct {
 
 func (s *shopServer) connect(t *testing.T, over connection, token string) *shopper {
 	t.Helper()
+	return s.connectWith(t, over, token, nil)
+}
+
+// connectWith says how the client goes through rounds.
+func (s *shopServer) connectWith(t *testing.T, over connection, token string, rounds *mcp.MultiRoundTripOptions) *shopper {
+	t.Helper()
 	c := &shopper{}
 	client := mcp.NewClient(&mcp.Implementation{Name: "client", Version: "1"}, &mcp.ClientOptions{
+		MultiRoundTrip: rounds,
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			c.asked.Add(1)
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{}}, nil
@@ -175,12 +205,28 @@ func (s *shopServer) connect(t *testing.T, over connection, token string) *shopp
 }
 
 // call tells a call's answer in a word: its text, "error: " and its text, or the
-// code and message of a protocol error; and "replay: " before it.
+// code and message of a protocol error; and "replay: " before it. A question is
+// "asked".
 func (c *shopper) call(ctx context.Context, tool string, key any, args any) string {
 	params := &mcp.CallToolParams{Name: tool, Arguments: args}
 	if key != nil {
 		params.Meta = mcp.Meta{idempotency.MetaKey: key}
 	}
+	return c.told(ctx, params)
+}
+
+// round makes one round of a call by hand, with the keys that this library gives it.
+func (c *shopper) round(ctx context.Context, tool, key string, n int) string {
+	params := &mcp.CallToolParams{Name: tool, Meta: mcp.Meta{idempotency.MetaKey: idempotency.RoundKey(key, n)}}
+	if n > 1 {
+		params.Meta[idempotency.MetaCallKey] = key
+		params.InputResponses = mcp.InputResponseMap{"sure": &mcp.ElicitResult{Action: "accept", Content: map[string]any{}}}
+		params.RequestState = strconv.Itoa(n - 2)
+	}
+	return c.told(ctx, params)
+}
+
+func (c *shopper) told(ctx context.Context, params *mcp.CallToolParams) string {
 	res, err := c.CallTool(ctx, params)
 	var rpc *jsonrpc.Error
 	switch {
@@ -188,6 +234,8 @@ func (c *shopper) call(ctx context.Context, tool string, key any, args any) stri
 		return strings.TrimSpace(fmt.Sprintf("%d %s %s", rpc.Code, rpc.Message, rpc.Data))
 	case err != nil:
 		return err.Error()
+	case res.NeedsInput():
+		return "asked"
 	}
 	text := res.Content[0].(*mcp.TextContent).Text
 	if res.IsError {

@@ -21,7 +21,7 @@ import (
 type Store interface {
 	// Find returns the entries of a scope that matter to a call and have not expired
 	// by now: those whose ID or Key is q.ID or q.Key, and those that are unresolved
-	// and have q's fingerprint, in any order.
+	// and have q's fingerprint, in any order. Of the latter, q.Owner needs not all.
 	Find(ctx context.Context, q Query, now time.Time) ([]Entry, error)
 	// Put writes an entry and returns when that will last. Where e.Revision is 0, no
 	// unexpired entry of the scope may hold e.ID or e.Key; else an entry with e.ID and
@@ -42,6 +42,11 @@ type Query struct {
 	Scope       string
 	ID, Key     string
 	Fingerprint Fingerprint
+	// Owner is the ledger that asks, where it needs no equal calls of its own that are
+	// plainly started: it knows that they are under way, and they may be many. A store
+	// may leave those out, unless their ID or Key is asked for, or may ignore it; see
+	// [Entry.PlainlyStarted]. "" leaves nothing out.
+	Owner string
 }
 
 var (

@@ -70,22 +70,20 @@ func (t *Ticket) Adopted() bool { return t.adopted }
 // A call that is never settled stays started: to everybody else its outcome is
 // unknown, and whoever makes it again in this process waits in vain. Settle does not
 // stop at the end of ctx, since a call whose caller has left is one to be written
-// down. An [*Error] of KindStore says that it could not be: then too the outcome
-// counts as unknown. Settling an answer does nothing.
+// down. An [*Error] of KindStore says that it could not be: then too, and where the
+// store panics, the outcome counts as unknown. Settling an answer does nothing.
 func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 	if t.flight == nil || t.settled.Swap(true) {
 		return nil
 	}
 	l := t.ledger
-	e := t.entry
+	e, lost := t.entry, true
+	// On every way out, a panic of the store's too.
+	defer func() { l.flights.land(t.flight, &e, lost) }()
 	now := l.opts.Now()
 	e.settle(s, now, l.opts.Retention)
-	kept := e
-	if len(s.Answer) > l.opts.MaxAnswer {
-		kept.Answer = nil
-	}
-	err := l.store.Put(context.WithoutCancel(ctx), kept, now)
-	l.flights.land(t.flight, e, err != nil && !errors.Is(err, ErrConflict))
+	err := l.store.Put(context.WithoutCancel(ctx), e.within(l.opts.MaxAnswer), now)
+	lost = err != nil && !errors.Is(err, ErrConflict)
 	if err != nil {
 		return settleFailed(&e, err)
 	}
@@ -119,6 +117,14 @@ func (e *Entry) settle(s Settlement, now time.Time, retention time.Duration) {
 	if e.State == Completed {
 		e.Answer, e.IsError = s.Answer, s.IsError
 	}
+}
+
+// within is the entry without an answer that is larger than so many bytes.
+func (e Entry) within(max int) Entry {
+	if len(e.Answer) > max {
+		e.Answer = nil
+	}
+	return e
 }
 
 func (s Settlement) outcome(doubt bool) State {

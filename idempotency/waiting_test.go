@@ -28,6 +28,15 @@ func TestUnderWayByAllItsNames(t *testing.T) {
 	}
 }
 
+// A call without a name has one as soon as its key is known.
+func TestUnderWayByItsFreshKey(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	_, first := b.try(pay())
+	if got, _ := b.try(with(hostKey(first.Key()))); got != "running" {
+		t.Errorf("with the key of a call under way: %s", got)
+	}
+}
+
 // The second caller waits for the first one's answer.
 func TestWaiting(t *testing.T) {
 	large := idempotency.Settlement{State: idempotency.Completed, Answer: make([]byte, 20)}

@@ -19,7 +19,7 @@ import (
 var (
 	records = []byte("records") // number: entry
 	names   = []byte("names")   // hash of a scope and an ID or Key: number
-	equal   = []byte("equal")   // hash of a scope, fingerprint, number: nothing; unresolved entries
+	equal   = []byte("equal")   // hash of a scope, fingerprint, number: owner of what is plainly started; unresolved entries
 	expiry  = []byte("expiry")  // time, number: nothing
 )
 
@@ -135,7 +135,10 @@ func (t table) find(q idempotency.Query, now time.Time) ([]idempotency.Entry, er
 	}
 	prefix := equalPrefix(q.Scope, q.Fingerprint)
 	c := t.Bucket(equal).Cursor()
-	for k, _ := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, _ = c.Next() {
+	for k, owner := c.Seek(prefix); bytes.HasPrefix(k, prefix); k, owner = c.Next() {
+		if len(owner) > 0 && string(owner) == q.Owner {
+			continue
+		}
 		if err := add(k[len(prefix):]); err != nil {
 			return nil, err
 		}
@@ -253,7 +256,11 @@ func (t table) index(number []byte, e idempotency.Entry, f func(bucket, key, val
 		}
 	}
 	if e.Unresolved() {
-		if err := f(equal, append(equalPrefix(e.Scope, e.Fingerprint), number...), nil); err != nil {
+		var owner []byte
+		if e.PlainlyStarted() {
+			owner = []byte(e.Owner)
+		}
+		if err := f(equal, append(equalPrefix(e.Scope, e.Fingerprint), number...), owner); err != nil {
 			return err
 		}
 	}

@@ -25,6 +25,7 @@ func Run(t *testing.T, open func(t *testing.T) idempotency.Store) {
 		{"keeps every field", keepsFields},
 		{"finds by id and by key", findsByName},
 		{"finds equal calls that are unresolved", findsEqual},
+		{"leaves out no more than its owner knows", leavesOutLittle},
 		{"keeps scopes apart", keepsScopes},
 		{"takes any text for a name", takesAnyName},
 		{"gives a name once", givesNameOnce},
@@ -172,6 +173,54 @@ func findsEqual(_ *testing.T, s *store) {
 	s.put(inState(revised(entry("failed", 1), 1), idempotency.Started))
 	s.finds(equals(1), "failed", "unknown")
 }
+
+// leavesOutLittle takes the owner's plainly started calls for found, whether they
+// are or not.
+func leavesOutLittle(t *testing.T, s *store) {
+	by := func(owner string, e idempotency.Entry) idempotency.Entry { e.Owner = owner; return e }
+	doubted := func(e idempotency.Entry) idempotency.Entry { e.Doubt = true; return e }
+	finds := func(q idempotency.Query, want ...string) {
+		t.Helper()
+		q.Owner = "o"
+		got := slices.DeleteFunc(s.find(q, epoch), func(id string) bool { return id == "plain" && q.ID != id })
+		if !slices.Equal(got, want) {
+			t.Fatalf("Find(%+v) = %q, want %q", q, got, want)
+		}
+	}
+	s.put(by("o", entry("plain", 1)))
+	s.put(by("p", entry("another's", 1)))
+	s.put(by("", entry("nobody's", 1)))
+	s.put(by("o", doubted(entry("doubted", 1))))
+	s.put(by("o", inState(entry("unknown", 1), idempotency.Unknown)))
+	s.put(by("o", inState(entry("completed", 1), idempotency.Completed)))
+	finds(equals(1), "another's", "doubted", "nobody's", "unknown")
+	s.finds(equals(1), "another's", "doubted", "nobody's", "plain", "unknown")
+	byName := equals(1)
+	byName.ID = "plain"
+	finds(byName, "another's", "doubted", "nobody's", "plain", "unknown")
+	finds(named("plain", ""), "plain")
+
+	// What is written next counts.
+	s.put(by("o", revised(entry("another's", 1), 1)))
+	s.put(by("p", revised(entry("nobody's", 1), 1)))
+	s.put(by("o", revised(entry("doubted", 1), 1)))
+	s.put(by("o", revised(entry("unknown", 1), 1)))
+	s.put(by("p", revised(inState(entry("completed", 1), idempotency.Started), 1)))
+	got := s.find(withOwner(equals(1)), epoch)
+	for _, id := range []string{"nobody's", "completed"} {
+		if !slices.Contains(got, id) {
+			t.Errorf("found %q, not %s", got, id)
+		}
+	}
+	s.finds(equals(1), "another's", "completed", "doubted", "nobody's", "plain", "unknown")
+	s.put(by("o", revised(inState(entry("another's", 1), idempotency.Unknown), 2)))
+	s.put(by("o", revised(doubted(entry("doubted", 1)), 2)))
+	s.put(by("p", revised(entry("unknown", 1), 2)))
+	s.put(by("p", revised(inState(entry("completed", 1), idempotency.Failed), 2)))
+	finds(equals(1), "another's", "doubted", "nobody's", "unknown")
+}
+
+func withOwner(q idempotency.Query) idempotency.Query { q.Owner = "o"; return q }
 
 func keepsScopes(_ *testing.T, s *store) {
 	for _, scope := range []string{"a", "b"} {
