@@ -232,7 +232,7 @@ func (c *connection) giveUp(p *pending) {
 	if p.post.ctx.Err() != nil {
 		return
 	}
-	if !unsent {
+	if !unsent && !isHandshake(p.post.envelope.method) { // which is never cancelled
 		_ = c.Write(p.post.ctx, cancellation(p.id))
 	}
 	c.deliver(&jsonrpc.Response{ID: p.id, Error: p.post.err()})

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
+	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -221,6 +223,99 @@ func TestStdioLateAnswer(t *testing.T) {
 			t.Errorf("%d and %d effects", s.count("pay"), s.count("send_mail"))
 		}
 	})
+}
+
+// TestStdioCanceled: the caller's own cancellation is told at once, to the server too.
+func TestStdioCanceled(t *testing.T) {
+	onVersions(t, func(t *testing.T, version string) {
+		r, s := newPipeRig(t, version)
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := r.session.CallTool(ctx, &mcp.CallToolParams{Name: "pay", Arguments: orders{Silent: true}})
+			done <- err
+		}()
+		waitUntil(t, func() bool { return s.count("pay") == 1 })
+		late := lateness(0)
+		cancel()
+		err := <-done
+		if over := late(); over > 100*time.Millisecond || !errors.Is(err, context.Canceled) {
+			t.Errorf("%v late: %v", over, err)
+		}
+		if rec := <-r.records; rec.Outcome != observe.Canceled || rec.Delivery != observe.Unknown {
+			t.Errorf("record %+v", rec)
+		}
+		waitUntil(t, func() bool { s.mu.Lock(); defer s.mu.Unlock(); return slices.Equal(s.cancelled, []string{s.held}) })
+		r.serves()
+	})
+}
+
+// TestStdioParallel: many callers at once, each of whom gets what its call came to.
+func TestStdioParallel(t *testing.T) {
+	kinds := []struct {
+		orders orders
+		want   observe.Outcome
+		within time.Duration
+	}{
+		{orders{}, observe.ToolSuccess, time.Minute},
+		{orders{Say: []string{"log", `{"level":"info"}`}}, observe.ToolSuccess, time.Minute},
+		{orders{Say: []string{`{"jsonrpc":"2.0","id":%id%,"result":{"content":[`}, Silent: true}, observe.MalformedJSON, time.Minute},
+		{orders{Say: []string{`{"jsonrpc":"2.0","id":%id%,"result":{}}`}}, observe.InvalidToolResult, time.Minute},
+		{orders{Say: []string{`{"jsonrpc":"2.0","id":%id%,"error":{"code":-1,"message":"m"}}`}, Silent: true}, observe.JSONRPCError, time.Minute},
+		{orders{Silent: true}, observe.Timeout, 200 * time.Millisecond},
+	}
+	onVersions(t, func(t *testing.T, version string) {
+		r, s := newPipeRig(t, version, policy.Rule{Settings: policy.Settings{Breaker: policy.Breaker{Failures: -1}, Key: policy.Key{Guard: -1}}})
+		const callers, calls = 32, 12
+		var wg sync.WaitGroup
+		var unsent atomic.Int64
+		for i := range callers {
+			wg.Go(func() {
+				for j := range calls {
+					k := kinds[(i+j)%len(kinds)]
+					ctx, cancel := context.WithTimeout(t.Context(), k.within)
+					_, err := r.session.CallTool(ctx, &mcp.CallToolParams{Name: "pay", Arguments: k.orders})
+					cancel()
+					var e *observe.Error
+					switch {
+					case err == nil && k.want == observe.ToolSuccess:
+					case !errors.As(err, &e) || e.Outcome != k.want:
+						t.Errorf("%+v: %v", k.orders, err)
+					case e.Delivery == observe.NotSent:
+						unsent.Add(1) // the machine was busy
+					}
+				}
+			})
+		}
+		wg.Wait()
+		r.serves2()
+		if n, sent := s.count("pay"), callers*calls-int(unsent.Load()); n > sent || n < callers*calls*5/6 {
+			t.Errorf("%d effects of %d calls that may have been sent", n, sent)
+		}
+	})
+}
+
+// TestStdioBareClient: what the SDK's own transport makes of a line of the server's
+// log: the session is gone, and with it a call that was answered well.
+func TestStdioBareClient(t *testing.T) {
+	serverIn, clientOut := io.Pipe()
+	clientIn, serverOut := io.Pipe()
+	go func() {
+		newLineServer("2025-11-25", serverOut).serve(serverIn)
+		serverOut.Close()
+	}()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	cs, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: clientIn, Writer: clientOut}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cs.Close()
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay", Arguments: orders{Say: []string{"log"}}}); err == nil {
+		t.Error("the SDK reads on: see what of this library is still needed")
+	}
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"}); !errors.Is(err, mcp.ErrConnectionClosed) {
+		t.Errorf("the next call: %v", err)
+	}
 }
 
 // TestStdioRoundKeys: each round has a key of its own, the call's beside it.
