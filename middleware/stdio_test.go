@@ -508,6 +508,50 @@ func TestStdioAlone(t *testing.T) {
 	}
 }
 
+// TestStdioSubscription: the subscription that a session of 2026-07-28 keeps open is no
+// call in flight: it takes no broken line, brings its notifications, and holds no Close.
+func TestStdioSubscription(t *testing.T) {
+	serverIn, clientOut := io.Pipe()
+	clientIn, serverOut := io.Pipe()
+	server := plainServer()
+	ss, err := server.Connect(t.Context(), &mcp.IOTransport{Reader: serverIn, Writer: serverOut}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	changed := make(chan bool, 10)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) { changed <- true },
+	})
+	stack := middleware.New(nil)
+	client.AddSendingMiddleware(stack.Middleware()...)
+	cs, err := client.Connect(t.Context(), stack.IOTransport(clientIn, clientOut), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mcp.AddTool(server, &mcp.Tool{Name: "new"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
+		_, err := io.WriteString(serverOut, `{"jsonrpc":"2.0","id":99999,"result":{}}`+"\n")
+		return nil, nil, err
+	})
+	select {
+	case <-changed:
+	case <-time.After(20 * time.Second):
+		t.Error("no notification")
+	}
+	_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "new"})
+	var e *observe.Error
+	if !errors.As(err, &e) || e.Outcome != observe.InvalidEnvelope {
+		t.Errorf("the only call in flight: %v", err)
+	}
+	if _, err := cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "ok"}); err != nil {
+		t.Error(err)
+	}
+	started := time.Now()
+	if err := cs.Close(); err != nil || time.Since(started) > 5*time.Second {
+		t.Errorf("closing took %v: %v", time.Since(started), err)
+	}
+	_ = ss.Close()
+}
+
 // TestStdioHandshake: a broken answer to the handshake ends Connect at once.
 func TestStdioHandshake(t *testing.T) {
 	serverIn, clientOut := io.Pipe()
