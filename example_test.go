@@ -173,7 +173,7 @@ func TestStdio(t *testing.T) {
 	ctx, client, program := t.Context(), newClient(), os.Args[0]
 
 	client.AddSendingMiddleware(stack.Middleware()...)
-	session, err := client.Connect(ctx, &mcp.CommandTransport{Command: exec.Command(program)}, nil)
+	session, err := client.Connect(ctx, stack.CommandTransport(exec.Command(program)), nil)
 
 	if err != nil {
 		t.Fatal(err)
@@ -187,7 +187,7 @@ func TestStdio(t *testing.T) {
 		{"fail", observe.ToolError, observe.Answered},
 		{"nothing", observe.JSONRPCError, observe.Answered},
 		{"die", observe.NetworkError, observe.Unknown},
-		{"fail", observe.NetworkError, observe.Unknown}, // the process is gone
+		{"fail", observe.SessionLost, observe.NotSent}, // the process is gone
 	} {
 		res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: tt.tool})
 		if (err == nil) != (res != nil) || record.Outcome != tt.outcome || record.Delivery != tt.delivery {

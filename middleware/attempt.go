@@ -74,11 +74,12 @@ func aside(ctx context.Context) context.Context {
 
 // invoke calls next, and comes back when the context ends even if next does not:
 // without HTTP the SDK's write blocks for as long as a child process does not read
-// its input, and with rounds it waits for the host's handlers, which may not look at
-// their context (go-sdk v1.8.0). What goes on behind our back may still reach the
-// server, so that such an attempt is in the dark.
+// its input, and every call for as long as it takes to end one; and with rounds it
+// waits for the host's handlers, which may not look at their context (go-sdk v1.8.0).
+// What goes on behind our back may still reach the server, unless our transport
+// stands there, so that such an attempt is in the dark.
 func (cl *call) invoke(ctx context.Context, next mcp.MethodHandler) (mcp.Result, error) {
-	if cl.server.wire && cl.protocolVersion() < sessionlessVersion {
+	if cl.server.wire && !cl.server.piped && cl.protocolVersion() < sessionlessVersion {
 		return next(ctx, cl.method, cl.request)
 	}
 	done := make(chan returned, 1)
@@ -177,7 +178,7 @@ func (w *wire) resume() *resumption {
 	if w.last == nil || !rounds(w.posts) {
 		return nil
 	}
-	body, err := w.last.request.GetBody()
+	body, err := w.last.body()
 	if err != nil {
 		return nil
 	}

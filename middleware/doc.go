@@ -27,6 +27,15 @@
 // or notify (nobody waits); synthetic makes the errors that take the place of an
 // answer. What it saw is a post, kept in the evidence of its attempt.
 //
+// Over standard input and output a connection stands in the Transport's place:
+//
+//	transport := stack.CommandTransport(exec.Command(program))
+//
+// A request on its way through the connection, file by file: command or stdio (whose
+// streams), connection (evidence, limits, round key), outbox (write the line, or take
+// it back), lines and incoming (which call does a line answer, and how), inflight (the
+// calls that wait).
+//
 // What each layer can know, and when:
 //
 //   - The Transport sees status, headers, bytes and connections, one POST at a
@@ -37,6 +46,6 @@
 //     headers, calls a cut connection a rejection (code -32005), and may report a
 //     dead context although the whole answer had been read. So the evidence is
 //     judged first and the error second.
-//   - Without HTTP (stdio, in-memory) there is no evidence: the result and the
-//     error are all there is.
+//   - Without HTTP and without a connection of ours (mcp.CommandTransport, in-memory)
+//     there is no evidence: the result and the error are all there is.
 package middleware

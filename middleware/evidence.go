@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"net/http"
 	"strings"
 	"sync"
 	"time"
@@ -40,12 +39,12 @@ func withEvidence(ctx context.Context, e *evidence) context.Context {
 	return context.WithValue(ctx, evidenceKey{}, e)
 }
 
-// evidenceFrom returns the evidence for a POST. The context also reaches the
+// evidenceFor returns the evidence for a POST. The context also reaches the
 // notifications/cancelled of a call that timed out, and on 2026-07-28 the handlers
 // of input requests, with the calls that they make: those are not part of the call.
-func evidenceFrom(req *http.Request, method string) *evidence {
-	e, _ := req.Context().Value(evidenceKey{}).(*evidence)
-	if e == nil || e.method != method || !e.owns(req) {
+func evidenceFor(p *post) *evidence {
+	e, _ := p.ctx.Value(evidenceKey{}).(*evidence)
+	if e == nil || e.method != p.envelope.method || !e.owns(p) {
 		return nil
 	}
 	return e
@@ -53,27 +52,35 @@ func evidenceFrom(req *http.Request, method string) *evidence {
 
 // owns reports whether a POST belongs to this attempt: it goes where the attempt's
 // others went, calls the same tool, and after a question it carries an answer.
-func (e *evidence) owns(req *http.Request) bool {
+func (e *evidence) owns(p *post) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	name := req.Header.Get("Mcp-Name")
 	switch {
-	case e.method == methodCallTool && name != "" && name != e.tool.Name && !strings.HasPrefix(name, "=?base64?"):
+	case e.method == methodCallTool && p.namesOther(e.tool.Name):
 		return false
 	case len(e.posts) == 0:
 		return true
 	}
 	last := e.posts[len(e.posts)-1]
-	if observe.URLOrigin(last.request.URL) != observe.URLOrigin(req.URL) {
+	if !last.toSamePeer(p) {
 		return false
 	}
-	return last.seen.Verdict.Outcome != observe.InputRequired || answersQuestion(req)
+	return last.seen.Verdict.Outcome != observe.InputRequired || p.answersQuestion()
+}
+
+// namesOther reports whether the headers of a POST name another tool.
+func (p *post) namesOther(tool string) bool {
+	if p.request == nil {
+		return false
+	}
+	name := p.request.Header.Get("Mcp-Name")
+	return name != "" && name != tool && !strings.HasPrefix(name, "=?base64?")
 }
 
 // answersQuestion reports whether a request is a later round of a call (MCP
 // 2026-07-28, multi round-trip requests).
-func answersQuestion(req *http.Request) bool {
-	body, err := req.GetBody()
+func (p *post) answersQuestion() bool {
+	body, err := p.body()
 	if err != nil {
 		return false
 	}

@@ -4,17 +4,23 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"io"
 	"net/http"
 
 	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
 )
 
-// post is one POST on its way through the Transport.
+// post is one POST on its way through the Transport, or one request on a connection
+// without HTTP.
 type post struct {
 	evidence *evidence
 	envelope envelope
-	request  *http.Request // as the SDK made it
+	ctx      context.Context               // of the request, as the SDK gave it
+	version  string                        // of the protocol, or ""
+	body     func() (io.ReadCloser, error) // the request's message
+	request  *http.Request                 // as the SDK made it; nil without HTTP
+	peer     *connection                   // nil over HTTP
 	tool     *policy.Tool
 	watch    watch
 	proof    sendProof
@@ -32,10 +38,29 @@ func (p *post) isCall() bool { return p.envelope.method == methodCallTool }
 func (p *post) question() observe.Answer {
 	return observe.Answer{
 		ID:              p.envelope.id,
-		ProtocolVersion: p.request.Header.Get(headerProtocolVersion),
-		HadSession:      p.request.Header.Get(headerSessionID) != "",
+		ProtocolVersion: p.version,
+		HadSession:      p.request != nil && p.request.Header.Get(headerSessionID) != "",
 		Method:          p.envelope.method,
 	}
+}
+
+// join adds the POST to the evidence of its attempt, or to one of its own where no
+// middleware is in use; the policy is then unknown's.
+func (p *post) join(unknown func() *policy.Tool) {
+	if p.evidence = evidenceFor(p); p.evidence == nil {
+		p.evidence = newEvidence(p.envelope.method, unknown())
+	}
+	p.tool, p.seen.ID = p.evidence.tool, p.envelope.id
+	p.round = p.evidence.round()
+	p.evidence.add(p)
+}
+
+// toSamePeer reports whether two POSTs go to the same place.
+func (p *post) toSamePeer(other *post) bool {
+	if p.request == nil || other.request == nil {
+		return p.peer == other.peer
+	}
+	return observe.URLOrigin(p.request.URL) == observe.URLOrigin(other.request.URL)
 }
 
 func (p *post) update(change func(*observe.Post)) {
@@ -57,7 +82,11 @@ func (p *post) conclude(v observe.Verdict) {
 }
 
 func (p *post) deviate(d observe.Deviation) {
-	p.update(func(s *observe.Post) { s.Verdict.Deviations = append(s.Verdict.Deviations, d) })
+	p.update(func(s *observe.Post) {
+		if !contains(s.Verdict.Deviations, d) {
+			s.Verdict.Deviations = append(s.Verdict.Deviations, d)
+		}
+	})
 }
 
 // end releases the limits of the POST; nothing more will be seen of it.
@@ -71,7 +100,7 @@ func (p *post) broken(outcome observe.Outcome, reason string, err error, notSent
 		v.Delivery = observe.NotSent
 	}
 	var limit *limitError
-	switch ctx := p.request.Context(); {
+	switch ctx := p.ctx; {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
 		v.Outcome, v.Reason = observe.Timeout, "the deadline passed"
 	case ctx.Err() != nil:

@@ -114,7 +114,7 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 	}
 	if a.Post != nil {
 		q.EchoedID = a.Post.Verdict.EchoedID
-		q.DoNotRetry = a.Post.DoNotRetry
+		q.DoNotRetry, q.SessionEnded = a.Post.DoNotRetry, a.Post.SessionEnded
 	}
 	if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil && tool.IsError && len(l.call.tool.Retry.ToolErrors) > 0 {
 		q.ToolErrorText = resultText(tool)

@@ -65,6 +65,14 @@ func (k *roundKeys) dress(out *http.Request, round int) error {
 	return nil
 }
 
+// params are the parameters of a request without HTTP, with the key of its round.
+func (k *roundKeys) params(raw json.RawMessage, round int) json.RawMessage {
+	if round <= 1 || k.key == "" {
+		return raw
+	}
+	return k.exchange(raw, idempotency.RoundKey(k.key, round))
+}
+
 // exchange puts a round's key in the place of the call's. The SDK writes _meta before
 // the arguments, so the first member of that name and value is the one.
 func (k *roundKeys) exchange(body []byte, key string) []byte {

@@ -21,7 +21,8 @@ type server struct {
 	name     string
 	scope    string // name for the ledger: "" for all servers that nobody named
 	endpoint string // without query and credentials; empty where there is no HTTP
-	wire     bool   // our Transport carried the handshake
+	wire     bool   // our Transport, or a connection of ours, carried the handshake
+	piped    bool   // it was a connection
 }
 
 // sessions knows the server of each session of the clients it serves. Entries go
@@ -64,6 +65,7 @@ type handshake struct {
 	mu       sync.Mutex
 	endpoint string
 	wire     bool
+	piped    bool
 }
 
 type handshakeKey struct{}
@@ -79,6 +81,13 @@ func (h *handshake) reach(u *url.URL) {
 	h.endpoint, h.wire = observe.RedactURL(u), true
 }
 
+// pipe says that the session goes over a connection without HTTP.
+func (h *handshake) pipe() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.wire, h.piped = true, true
+}
+
 // greet passes a handshake on and learns the session's server from it.
 func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	if cs == nil || handshakeFrom(ctx) != nil {
@@ -88,7 +97,7 @@ func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(conte
 	res, err := next(context.WithValue(ctx, handshakeKey{}, h))
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	srv := server{name: observe.ServerFrom(ctx), endpoint: h.endpoint, wire: h.wire}
+	srv := server{name: observe.ServerFrom(ctx), endpoint: h.endpoint, wire: h.wire, piped: h.piped}
 	if srv.name == "" {
 		srv.name = srv.endpoint
 	}

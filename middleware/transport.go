@@ -142,21 +142,16 @@ func handshakeVerdict(status int) observe.Verdict {
 // open begins the evidence of a POST: the attempt's, or its own where no
 // middleware is in use.
 func (t *Transport) open(req *http.Request, e envelope) *post {
-	ev := evidenceFrom(req, e.method)
-	if ev == nil {
-		ev = newEvidence(e.method, t.core.unknownTool(req))
-	}
 	p := &post{
-		evidence: ev,
 		envelope: e,
+		ctx:      req.Context(),
+		version:  req.Header.Get(headerProtocolVersion),
+		body:     req.GetBody,
 		request:  req,
-		tool:     ev.tool,
-		seen:     observe.Post{ID: e.id},
 	}
-	p.watch.start(req.Context(), &t.alarm, ev.tool.Limits)
+	p.join(func() *policy.Tool { return t.core.unknownTool(req) })
+	p.watch.start(p.ctx, &t.alarm, p.tool.Limits)
 	p.proof.watch = &p.watch
-	p.round = ev.round()
-	ev.add(p)
 	return p
 }
 

@@ -24,8 +24,12 @@ import (
 const stdioEnv = "SURECALL_TEST_STDIO_SERVER"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(stdioEnv) != "" {
+	switch {
+	case os.Getenv(stdioEnv) != "":
 		serveStdio()
+		return
+	case os.Getenv(lineServerEnv) != "":
+		runLineServer()
 		return
 	}
 	goleak.VerifyTestMain(m)

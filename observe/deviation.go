@@ -44,6 +44,13 @@ const (
 	// or one on a version without sessions. Always accepted: the header is
 	// corrected.
 	DeviationSessionID Deviation = "session_id"
+	// DeviationStrayLine: over stdio, a line on the server's output that is not meant
+	// as a message, such as a line of its log. Always accepted, and dropped.
+	DeviationStrayLine Deviation = "stray_line"
+	// DeviationUnclaimed: over stdio, a broken message, or a response under an id that
+	// was never sent, while nothing told which call it was for. Always accepted, and
+	// dropped: it is noted with every call that was under way.
+	DeviationUnclaimed Deviation = "unclaimed_message"
 )
 
 // Deviations lists every deviation.
@@ -53,6 +60,7 @@ func Deviations() []Deviation {
 		DeviationCodeForm, DeviationUnknownMember, DeviationInvalidUTF8,
 		DeviationServerRequest, DeviationSecondResponse,
 		DeviationDataAfterResponse, DeviationEventForm, DeviationSessionID,
+		DeviationStrayLine, DeviationUnclaimed,
 	}
 }
 

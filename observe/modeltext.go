@@ -47,6 +47,9 @@ func (e *Error) happened() string {
 	case Redirected:
 		return "the server redirected the call, which is not followed"
 	case SessionLost:
+		if e.Delivery == NotSent {
+			return "the session with the server has ended"
+		}
 		return "the server no longer knows this session"
 	case ResultTooLarge:
 		return "the answer was larger than the limit"

@@ -2,7 +2,8 @@ package observe
 
 import "time"
 
-// A Post is what was seen of one HTTP POST of a call and its answer.
+// A Post is what was seen of one HTTP POST of a call and its answer; or, without
+// HTTP, of one request.
 type Post struct {
 	// ID is the JSON-RPC id, as JSON. A second POST with the same id repeats the
 	// first (authorization, a redirect); another id is a further round.
@@ -29,6 +30,9 @@ type Post struct {
 	Excerpt string
 	// Limited says that a limit of the policy ended the POST.
 	Limited bool
+	// SessionEnded says that the session ended with the POST: what is called in it
+	// afterwards is not sent.
+	SessionEnded bool
 	// Cause is the error of the layer below, if any.
 	Cause error
 }

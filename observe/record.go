@@ -25,7 +25,8 @@ type Record struct {
 	Delivery Delivery `json:"delivery"`
 
 	// PostCount counts the POSTs that our RoundTripper was asked to make for the
-	// call, those that failed before sending included.
+	// call, those that failed before sending included; over a connection of ours
+	// without HTTP, the requests.
 	PostCount    int       `json:"postCount"`
 	HTTPStatuses []int     `json:"httpStatuses"`
 	ContentTypes []string  `json:"contentTypes"`

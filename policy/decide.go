@@ -39,6 +39,8 @@ func (t *Tool) decide(a *Attempt, s *State) Decision {
 		return t.stop(r.reason, r.from)
 	case a.DoNotRetry:
 		return t.stop("the server asks not to repeat the call", fieldNone)
+	case a.SessionEnded:
+		return t.stop("the session has ended", fieldNone)
 	case t.Retry.Repeats <= 0:
 		return t.stop("the policy allows no repeat", fieldRepeats)
 	case s.Repeats >= t.Retry.Repeats:

@@ -254,6 +254,7 @@ func TestDecideBounds(t *testing.T) {
 		{name: "second repeat", state: func(s *policy.State) { s.Repeats = 1 }, want: 2 * half},
 		{name: "no repeats left", state: func(s *policy.State) { s.Repeats = 2 }, want: refuses, reason: "no repeats left"},
 		{name: "no repeats at all", tool: func(t *policy.Tool) { t.Retry.Repeats = 0 }, want: refuses, reason: "allows no repeat"},
+		{name: "session ended", attempt: func(a *policy.Attempt) { a.SessionEnded = true }, want: refuses, reason: "session has ended"},
 		{name: "do not retry", attempt: func(a *policy.Attempt) { a.DoNotRetry = true }, want: refuses, reason: "asks not to repeat"},
 
 		{name: "no budget left", state: func(s *policy.State) { s.Budget = false }, want: refuses, reason: "budget is spent"},

@@ -48,6 +48,8 @@ type Attempt struct {
 	HasRetryAfter bool
 	// DoNotRetry is a server's explicit word that the call must not be repeated.
 	DoNotRetry bool
+	// SessionEnded says that nothing more can be sent in the call's session.
+	SessionEnded bool
 }
 
 // NoDeadline is the value of [State.Remaining] for a call without a deadline.

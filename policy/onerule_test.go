@@ -80,6 +80,8 @@ func holds(s policy.Safety, a *policy.Attempt, st *policy.State, d policy.Decisi
 		return "an unsafe tool that may have run in an earlier attempt is repeated", false
 	case a.DoNotRetry:
 		return "repeated against the server's word", false
+	case a.SessionEnded:
+		return "repeated in a session that has ended", false
 	case st.Remaining != policy.NoDeadline && d.Wait >= st.Remaining:
 		return "a wait beyond the deadline", false
 	case a.HasRetryAfter && d.Wait < a.RetryAfter:
@@ -248,6 +250,7 @@ func anyAttempt() *rapid.Generator[policy.Attempt] {
 			RetryAfter:    time.Duration(rapid.Int64().Draw(t, "retryAfter")),
 			HasRetryAfter: rapid.Bool().Draw(t, "hasRetryAfter"),
 			DoNotRetry:    rapid.Bool().Draw(t, "doNotRetry"),
+			SessionEnded:  rapid.Bool().Draw(t, "sessionEnded"),
 		}
 	})
 }

@@ -128,7 +128,8 @@ type Limits struct {
 	Headers time.Duration
 	// Silence bounds the time without a byte on a response body. Default 5 min.
 	Silence time.Duration
-	// Attempt bounds one POST with its answer. Default none.
+	// Attempt bounds one POST with its answer; over stdio, one request from the moment
+	// it is to be written. Default none.
 	Attempt time.Duration
 	// Call bounds the whole call when the caller gives no deadline. Default 10 min.
 	Call time.Duration

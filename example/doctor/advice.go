@@ -33,7 +33,7 @@ func remedy(r *observe.Record) string {
 	case observe.HTTPError:
 		return statusRemedy(r)
 	case observe.SessionLost:
-		return "Connect again: the server has forgotten the session."
+		return "Connect again: the session is gone."
 	case observe.UnexpectedContent, observe.Redirected:
 		return "Check the address: a proxy or a sign-in page may have answered."
 	case observe.MalformedJSON, observe.InvalidEnvelope, observe.InvalidToolResult:

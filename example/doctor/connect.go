@@ -66,9 +66,7 @@ func (d *doctor) connect(ctx context.Context) error {
 
 func (d *doctor) transport() mcp.Transport {
 	if d.endpoint == nil {
-		p := newProcess(d.command, d.stderr)
-		d.closing = p.closing
-		return p
+		return newProcess(d.stack, d.command, d.stderr)
 	}
 	client := d.stack.HTTPClient(nil)
 	client.Transport = newWithHeaders(client.Transport, d.endpoint, d.headers)

@@ -22,9 +22,8 @@ type doctor struct {
 	answerer       *answerer
 
 	session      *mcp.ClientSession
-	undiscovered error                // of server/discover
-	release      func()               // lets go of what is below the session
-	closing      func() (done func()) // bounds the end of the session
+	undiscovered error  // of server/discover
+	release      func() // lets go of what is below the session
 }
 
 func newDoctor(o *options, stdin io.Reader, stdout, stderr io.Writer) *doctor {
@@ -32,7 +31,6 @@ func newDoctor(o *options, stdin io.Reader, stdout, stderr io.Writer) *doctor {
 		options: o, stdout: stdout, stderr: stderr, info: stdout,
 		answerer: newAnswerer(o.elicit, stdin, stderr),
 		release:  func() {},
-		closing:  func() func() { return func() {} },
 	}
 	if o.json {
 		d.info = stderr
@@ -71,9 +69,7 @@ func both(a, b error) error {
 func (d *doctor) close() {
 	if d.session != nil {
 		// The calls have their outcomes; how the session ended adds nothing.
-		done := d.closing()
 		_ = d.session.Close()
-		done()
 	}
 	d.release()
 	d.answerer.close()

@@ -29,6 +29,8 @@ func overHTTP(r *observe.Record) bool { return r.Endpoint != "" }
 
 func transportPart(r *observe.Record) string {
 	switch {
+	case !overHTTP(r) && r.Delivery == observe.NotSent:
+		return "stdio, nothing sent"
 	case !overHTTP(r):
 		return "stdio"
 	case len(r.HTTPStatuses) == 0 && r.Delivery == observe.NotSent:
@@ -89,6 +91,8 @@ func errorPart(r *observe.Record) string {
 	switch {
 	case r.JSONRPC.ErrorCode != nil:
 		return fmt.Sprintf("JSON-RPC error %d", *r.JSONRPC.ErrorCode)
+	case r.Outcome == observe.SessionLost && !overHTTP(r):
+		return "the server has ended"
 	case r.Outcome == observe.SessionLost:
 		return "the server has forgotten the session"
 	}
