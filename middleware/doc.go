@@ -27,6 +27,11 @@
 // or notify (nobody waits); synthetic makes the errors that take the place of an
 // answer. What it saw is a post, kept in the evidence of its attempt.
 //
+// Sessions (2025-11-25 and earlier) are an affair of the Transport alone: acquaint
+// learns one from its handshake, which opening keeps; heal knows whether it is alive
+// and under which id requests go out; renew is the check and the handshake on the
+// wire; listen is the server's own stream, which follows the session.
+//
 // What each layer can know, and when:
 //
 //   - The Transport sees status, headers, bytes and connections, one POST at a

@@ -64,6 +64,7 @@ type handshake struct {
 	mu       sync.Mutex
 	endpoint string
 	wire     bool
+	session  *httpSession // that the handshake opened, or nil
 }
 
 type handshakeKey struct{}
@@ -77,6 +78,12 @@ func (h *handshake) reach(u *url.URL) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.endpoint, h.wire = observe.RedactURL(u), true
+}
+
+func (h *handshake) open(s *httpSession) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.session = s
 }
 
 // greet passes a handshake on and learns the session's server from it.
@@ -99,6 +106,9 @@ func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(conte
 		srv.name = fmt.Sprintf("unnamed-%d", c.unnamed.Add(1))
 	}
 	c.sessions.set(cs, srv)
+	if h.session != nil {
+		h.session.belong(cs)
+	}
 	return res, err
 }
 
