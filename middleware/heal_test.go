@@ -121,6 +121,20 @@ func TestOneHandshake(t *testing.T) {
 	})
 }
 
+// TestHealingCostsNoBudget: one lost session must not leave its callers without the
+// repeats that they need for something else.
+func TestHealingCostsNoBudget(t *testing.T) {
+	inBubble(t, middlewaretest.Options{}, middleware.Options{}, func(r *healRig) {
+		f, _ := middlewaretest.FaultNamed("session-forgotten")
+		r.server.Script("read_weather", f, middlewaretest.Status(502))
+		_, rec, err := r.call("read_weather", time.Minute)
+		tell(r.t, rec, err, observe.ToolSuccess, observe.Answered, true)
+		if len(rec.Attempts) != 3 {
+			r.t.Errorf("record %+v", rec)
+		}
+	}, policy.Rule{Settings: policy.Settings{Retry: policy.Retry{Budget: 1}}})
+}
+
 // TestNothingIsSentMeanwhile: a call made while the session is being renewed goes out
 // once, under the new id, and so does an unsafe one.
 func TestNothingIsSentMeanwhile(t *testing.T) {
@@ -137,6 +151,29 @@ func TestNothingIsSentMeanwhile(t *testing.T) {
 		tell(r.t, rec, err, observe.ToolSuccess, observe.Answered, true)
 		if r.server.Posts("pay") != 1 || <-first != nil {
 			r.t.Errorf("%d POSTs", r.server.Posts("pay"))
+		}
+	})
+}
+
+// TestLateNews: an answer that speaks of a session which others have renewed meanwhile
+// is no reason to renew the new one.
+func TestLateNews(t *testing.T) {
+	inBubble(t, middlewaretest.Options{}, middleware.Options{}, func(r *healRig) {
+		r.server.Script("read_weather", middlewaretest.Status(404).Delayed(5*time.Second))
+		late := make(chan error, 1)
+		go func() {
+			_, err := r.session.CallTool(r.t.Context(), &mcp.CallToolParams{Name: "read_weather"})
+			late <- err
+		}()
+		synctest.Wait()
+		r.server.ForgetSessions()
+		_, rec, err := r.call("set_label", time.Minute)
+		tell(r.t, rec, err, observe.ToolSuccess, observe.Answered, true)
+		if err := <-late; err != nil {
+			r.t.Error(err)
+		}
+		if c := r.server.Counts(); c.Pings != 1 || c.Initializes != 2 {
+			r.t.Errorf("counts %+v", c)
 		}
 	})
 }
@@ -536,7 +573,11 @@ func TestOnHealed(t *testing.T) {
 func TestOnHealedThatFails(t *testing.T) {
 	var restoring *mcp.ClientSession
 	opts := middleware.Options{OnHealed: func(ctx context.Context, _ middleware.Renewal) {
-		_, _ = restoring.CallTool(ctx, &mcp.CallToolParams{Name: "set_label"})
+		time.Sleep(3 * time.Second)
+		begun := time.Now()
+		if _, err := restoring.CallTool(ctx, &mcp.CallToolParams{Name: "set_label"}); err == nil || time.Since(begun) > time.Second {
+			t.Errorf("the hook's own call came back after %v with %v", time.Since(begun), err)
+		}
 		<-ctx.Done()
 	}}
 	inBubble(t, middlewaretest.Options{}, opts, func(r *healRig) {

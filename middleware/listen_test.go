@@ -2,6 +2,8 @@ package middleware_test
 
 import (
 	"context"
+	"io"
+	"net/http"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -56,6 +58,44 @@ func TestStreamFollowsTheSession(t *testing.T) {
 	inBubble(t, middlewaretest.Options{StandaloneSSE: true}, middleware.Options{}, func(r *healRig) {
 		f, _ := middlewaretest.FaultNamed("session-forgotten")
 		r.server.Script("read_weather", f)
+		_, rec, err := r.call("read_weather", time.Minute)
+		tell(r.t, rec, err, observe.ToolSuccess, observe.Answered, true)
+		synctest.Wait()
+		r.listens()
+	})
+}
+
+// deaf is a network that does not tell when a stream has ended.
+type deaf struct{ http.RoundTripper }
+
+func (d deaf) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, err := d.RoundTripper.RoundTrip(req)
+	if err == nil && req.Method == http.MethodGet && resp.StatusCode == http.StatusOK {
+		resp.Body = deafBody{resp.Body, req.Context()}
+	}
+	return resp, err
+}
+
+type deafBody struct {
+	io.ReadCloser
+	ctx context.Context
+}
+
+func (b deafBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		<-b.ctx.Done()
+	}
+	return n, err
+}
+
+// TestDeadStreamIsCut: a stream of the old session that seems to live is let go.
+func TestDeadStreamIsCut(t *testing.T) {
+	inBubble(t, middlewaretest.Options{StandaloneSSE: true}, middleware.Options{}, func(r *healRig) {
+		_ = r.session.Close()
+		r.base = deaf{r.base}
+		r.session = r.connect(r.stack)
+		r.restart()
 		_, rec, err := r.call("read_weather", time.Minute)
 		tell(r.t, rec, err, observe.ToolSuccess, observe.Answered, true)
 		synctest.Wait()
@@ -178,9 +218,10 @@ func TestResumedStream(t *testing.T) {
 		synctest.Wait()
 		r.restart()
 		time.Sleep(time.Minute)
-		gets = r.sent("GET")
-		if last := gets[len(gets)-1]; last.Header.Get("Last-Event-Id") != "" {
-			r.t.Errorf("an event of the old session was asked for: %+v", last)
+		for _, get := range r.sent("GET") {
+			if get.Header.Get("Mcp-Session-Id") != r.session.ID() && get.Header.Get("Last-Event-Id") != "" {
+				r.t.Errorf("an event of the old session was asked for: %+v", get)
+			}
 		}
 		r.listens()
 	})
