@@ -28,9 +28,10 @@
 // answer. What it saw is a post, kept in the evidence of its attempt.
 //
 // Sessions (2025-11-25 and earlier) are an affair of the Transport alone: acquaint
-// learns one from its handshake, which opening keeps; heal knows whether it is alive
-// and under which id requests go out; renew is the check and the handshake on the
-// wire; listen is the server's own stream, which follows the session.
+// learns one from its handshake, which opening keeps; loss knows the answers that may
+// say that it is lost; heal knows whether it is, and under which id requests go out;
+// renew is the check and the handshake on the wire; listen is the server's own stream,
+// which follows the session.
 //
 // What each layer can know, and when:
 //

@@ -10,14 +10,13 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
 )
 
 const (
-	// healWait is how long a session that was renewed, or could not be, is left as it
-	// is: a server that refuses it again at once is not asked for one session after the
-	// other. The wait doubles up to healWaitMax while renewing does not help.
+	// healWait is the least time between two renewals of a session: a server that loses
+	// it again and again is not asked for one after the other. Where that does not help
+	// the wait doubles, up to healWaitMax.
 	healWait    = time.Second
 	healWaitMax = 30 * time.Second
 
@@ -29,8 +28,8 @@ const (
 // An httpSession is one session with a server that has sessions (MCP 2025-11-25 and
 // earlier), as it is known below the SDK. It can be renewed: the SDK goes on to see
 // the id of its first handshake, and what it sends goes out under the current one.
-// All methods may be called on nil, a session that is not known, and do nothing; they
-// are safe for concurrent use. No lock is held while anything is on the wire.
+// What a request asks of it may be asked of nil too, a session that is not known. It is
+// safe for concurrent use, and holds no lock while anything is on the wire.
 type httpSession struct {
 	transport *Transport
 	server    string // what the host calls it
@@ -98,9 +97,9 @@ func (s *httpSession) pass(ctx context.Context, req *http.Request) (l lease, hel
 	}
 	restoring := isRestoring(ctx, s)
 	for {
-		f, l, err := s.enter(req, restoring)
+		f, now, err := s.enter(req, restoring)
 		if f == nil {
-			return l, helped, err
+			return now, helped, err
 		}
 		if !await(ctx, f.done) {
 			return lease{}, false, ctx.Err()
@@ -136,8 +135,8 @@ func (e *lostError) Error() string { return e.reason }
 
 // examine finds out what an answer means that looks as if the session was lost; plain
 // is one that says so, such as a 404. The request was sent under l, and waits no longer
-// than its context. A session that was renewed just now is not renewed again: such an
-// answer is then what it is.
+// than its context. A session whose renewal was of no use is not renewed again at once:
+// such an answer is then what it is.
 func (s *httpSession) examine(req *http.Request, l lease, plain bool) finding {
 	f, found := s.suspect(req, l, plain)
 	switch {
@@ -157,11 +156,11 @@ func (s *httpSession) suspect(req *http.Request, l lease, plain bool) (f *flight
 	switch {
 	case isRestoring(req.Context(), s), s.ended():
 		found = gone // the flight waits for this very request, or nobody does
-	case s.flight != nil && (l.generation < s.lease.generation || now.After(s.notBefore)):
+	case s.flight != nil:
 		f = s.flight
 	case l.generation < s.lease.generation:
 		found = renewed
-	case s.lost != "" || now.Before(s.notBefore):
+	case s.lost != "", now.Before(s.notBefore) && s.useless():
 		found = gone
 	case !plain && now.Sub(s.alive) < checkedFor:
 		found = alive
@@ -178,7 +177,11 @@ func (s *httpSession) suspect(req *http.Request, l lease, plain bool) (f *flight
 func (s *httpSession) launch(req *http.Request, certain bool) *flight {
 	f := &flight{done: make(chan struct{}), certain: certain}
 	s.flight = f
-	r := &renewal{session: s, flight: f, lease: s.lease, hand: req.Clone(context.WithoutCancel(req.Context()))}
+	r := &renewal{
+		session: s, flight: f, lease: s.lease,
+		pause: min(time.Until(s.notBefore), healWait),
+		hand:  req.Clone(context.WithoutCancel(req.Context())),
+	}
 	go r.run()
 	return f
 }
@@ -205,7 +208,7 @@ func (s *httpSession) confirm(f *flight) {
 func (s *httpSession) renew(id string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hold(s.proven.Load() < s.lease.generation) // the last renewal was of no use
+	s.hold(s.useless())
 	s.lost = ""
 	s.begin(id, s.lease.generation+1)
 }
@@ -214,8 +217,17 @@ func (s *httpSession) renew(id string) {
 func (s *httpSession) lose(reason string, final bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.hold(s.lost != "" || s.proven.Load() < s.lease.generation)
+	s.hold(s.lost != "" || s.useless())
 	s.lost, s.final = reason, final
+}
+
+// leave lets requests out again, although the session is lost: they shall hear what the
+// renewal heard.
+func (s *httpSession) leave() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.hold(false)
+	s.lost = ""
 }
 
 // hold keeps the session from being renewed for a time, longer than the last time
@@ -228,6 +240,10 @@ func (s *httpSession) hold(longer bool) {
 	s.notBefore = time.Now().Add(s.wait)
 }
 
+// useless reports whether the last renewal was of no use: nothing has been served since.
+// s.mu is held.
+func (s *httpSession) useless() bool { return s.proven.Load() < s.lease.generation }
+
 // begin opens a lease. s.mu is held, or nobody knows s yet.
 func (s *httpSession) begin(id string, generation int64) {
 	if s.expire != nil {
@@ -239,8 +255,11 @@ func (s *httpSession) begin(id string, generation int64) {
 
 // serve says that a request of the lease was served.
 func (s *httpSession) serve(l lease) {
-	if s != nil && s.proven.Load() < l.generation {
-		s.proven.Store(l.generation)
+	if s == nil {
+		return
+	}
+	for last := s.proven.Load(); last < l.generation && !s.proven.CompareAndSwap(last, l.generation); {
+		last = s.proven.Load()
 	}
 }
 
@@ -289,84 +308,6 @@ func (s *httpSession) show(resp *http.Response, l lease) {
 	if s != nil && resp.Header.Get(headerSessionID) == l.id && l.id != s.shown {
 		resp.Header.Set(headerSessionID, s.shown)
 	}
-}
-
-// weigh corrects a verdict on an answer that may say that the session is lost.
-func (p *post) weigh(v *observe.Verdict, body []byte) {
-	s := p.session
-	if s == nil || v.Outcome.Usable() {
-		return
-	}
-	suspicious, plain := p.suspicious(v, body)
-	if !suspicious {
-		return
-	}
-	found := s.examine(p.request, p.lease, plain)
-	switch {
-	case found == alive && v.Outcome == observe.SessionLost:
-		v.Outcome, v.Reason = observe.HTTPError, "the server answered 404 in a session that is alive"
-	case found == gone:
-		lose(v, "the server does not know the session, and it was not renewed")
-	case found == renewed:
-		lose(v, "the server did not know the session; it has been renewed")
-	}
-	p.update(func(o *observe.Post) { o.Healed = found == renewed })
-}
-
-// lose says that the session is lost. What the answer said of execution stays: a 503
-// proves nothing, whatever became of the session.
-func lose(v *observe.Verdict, reason string) {
-	v.Outcome, v.Reason = observe.SessionLost, reason
-	if v.Delivery != observe.Refused {
-		v.Delivery = observe.Unknown
-	}
-}
-
-// Codes with which servers speak of sessions.
-const (
-	codeInvalidRequest  = -32600
-	codeBadRequest      = -32000
-	codeSessionNotFound = -32001
-)
-
-// suspicious reports whether an answer may say that the session is lost, and whether
-// it says so plainly. Servers say it by 404 (MCP 2025-11-25, session management), by
-// 503, or by an error of their own choice, in a body of any status.
-func (p *post) suspicious(v *observe.Verdict, body []byte) (suspicious, plain bool) {
-	if v.Outcome == observe.SessionLost || p.session.losesBy(p.status, v.Error, body) {
-		return true, true
-	}
-	switch {
-	case p.envelope.method == "ping":
-		return false, false // asking the same again would tell no more
-	case p.status == http.StatusServiceUnavailable:
-		return true, false
-	case v.Error == nil:
-		return false, false
-	}
-	switch v.Error.Code {
-	case codeInvalidRequest, codeBadRequest, codeSessionNotFound:
-		return true, false
-	}
-	return v.Outcome == observe.InvalidEnvelope && !v.EchoedID, false
-}
-
-// losesBy asks the host whether this server says so that a session is lost.
-func (s *httpSession) losesBy(status int, rpc *observe.RPCError, body []byte) bool {
-	ask := s.transport.core.opts.SessionLost
-	return ask != nil && ask(&SessionAnswer{Server: s.server, Status: status, RPC: rpc, Body: body[:min(len(body), errorBodyLimit)]})
-}
-
-// A SessionAnswer is an answer without a result, to a request that carried a session
-// id.
-type SessionAnswer struct {
-	Server string // what the host calls it
-	Status int    // of HTTP
-	// RPC is the JSON-RPC error in the body, or nil.
-	RPC *observe.RPCError
-	// Body is the beginning of the body, or the data of the event. It must not be
-	// changed or kept.
-	Body []byte
 }
 
 func await(ctx context.Context, done <-chan struct{}) bool {

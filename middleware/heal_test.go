@@ -329,6 +329,23 @@ func TestNeverALoop(t *testing.T) {
 	})
 }
 
+// TestLostAgainSoon: a session that served and is lost again is renewed again, though
+// not at once.
+func TestLostAgainSoon(t *testing.T) {
+	inBubble(t, middlewaretest.Options{}, middleware.Options{}, func(r *healRig) {
+		begun := time.Now()
+		for n := range 20 {
+			r.server.ForgetSessions()
+			_, rec, err := r.callIn(r.t.Context(), "read_weather", map[string]any{"n": n})
+			tell(r.t, rec, err, observe.ToolSuccess, observe.Answered, true)
+		}
+		r.handshakes(21)
+		if d := time.Since(begun); d < 19*time.Second || d > 20*time.Second {
+			r.t.Errorf("20 renewals took %v", d)
+		}
+	})
+}
+
 // TestHealingOff: where the policy does not want it, nothing is renewed, and from the
 // loss on nothing is sent.
 func TestHealingOff(t *testing.T) {
@@ -387,6 +404,25 @@ func TestHealingFails(t *testing.T) {
 				_, rec, err = r.call("send_mail", time.Minute)
 				if err != nil || len(rec.Attempts) != 1 || r.server.Effects("send_mail") != 1 {
 					r.t.Errorf("afterwards: %v, %+v", err, rec)
+				}
+			})
+		})
+	}
+}
+
+// TestServerComesBack: a handshake that fails while the server restarts is tried again
+// within the time for healing, and whoever waits does not notice.
+func TestServerComesBack(t *testing.T) {
+	for name, f := range map[string]middlewaretest.Fault{"503": middlewaretest.Status(503), "429": middlewaretest.Status(429), "close": middlewaretest.Close()} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, middlewaretest.Options{}, middleware.Options{}, func(r *healRig) {
+				r.server.AlwaysMethod("initialize", f)
+				time.AfterFunc(5*time.Second, func() { r.server.AlwaysMethod("initialize", middlewaretest.Fault{}) })
+				r.server.ForgetSessions()
+				_, rec, err := r.call("read_weather", time.Minute)
+				tell(r.t, rec, err, observe.ToolSuccess, observe.Answered, true)
+				if n := r.server.Counts().Initializes; n > 12 {
+					r.t.Errorf("%d handshakes", n)
 				}
 			})
 		})
@@ -498,10 +534,17 @@ func TestCredentialsOfTheRequestAtHand(t *testing.T) {
 // next request hears the 401 itself.
 func TestAuthorizationIsTheSDKs(t *testing.T) {
 	inBubble(t, middlewaretest.Options{}, middleware.Options{}, func(r *healRig) {
-		r.server.ScriptMethod("initialize", middlewaretest.Status(401))
+		r.server.AlwaysMethod("initialize", middlewaretest.Status(400))
 		r.server.ForgetSessions()
-		_, rec, err := r.call("send_mail", time.Minute)
+		_, rec, err := r.call("pay", time.Minute)
 		tell(r.t, rec, err, observe.SessionLost, observe.Refused, false)
+		r.refused()
+		r.server.AlwaysMethod("initialize", middlewaretest.Status(401))
+		time.Sleep(time.Minute)
+		_, rec, err = r.callIn(r.t.Context(), "send_mail", map[string]any{"n": 2})
+		tell(r.t, rec, err, observe.SessionLost, observe.Refused, false)
+		r.handshakes(4)
+		r.server.AlwaysMethod("initialize", middlewaretest.Fault{})
 		_, rec, err = r.call("read_weather", time.Minute)
 		tell(r.t, rec, err, observe.ToolSuccess, observe.Answered, true)
 	})

@@ -125,7 +125,7 @@ func (l *listener) get() (*http.Response, error) {
 		now = l.session.current()
 	}
 	if now.generation != l.lease.generation {
-		l.lastID = "" // an event of another session
+		l.lastID, l.wait = "", 0 // an event, and a history, of another session
 	}
 	l.lease = now
 	if err != nil {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"strings"
+	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -21,6 +22,7 @@ type renewal struct {
 	session *httpSession
 	flight  *flight
 	lease   lease         // that is in doubt
+	pause   time.Duration // since the last renewal was a moment ago
 	hand    *http.Request // met the loss: endpoint, credentials and context are its own
 }
 
@@ -50,6 +52,7 @@ func (r *renewal) run() {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
+	sleep(ctx, r.pause)
 	s.land(r.flight, r.find(ctx))
 }
 
@@ -65,12 +68,12 @@ func (r *renewal) find(ctx context.Context) finding {
 		s.lose("the session is lost, and the policy does not renew it", true)
 		return gone
 	}
-	id, err := r.open(ctx)
+	id, err := r.persist(ctx)
 	var refused *statusError
 	var changed *changedError
 	switch {
 	case errors.As(err, &refused) && isAuth(refused.status):
-		// The SDK can authorize, but only on a request of its own.
+		s.leave() // the SDK can authorize, but only on a request of its own
 		return unclear
 	case err != nil:
 		s.lose("the session is lost and could not be renewed: "+reasonOf(err), errors.As(err, &changed))
@@ -112,6 +115,38 @@ func (r *renewal) check(ctx context.Context) finding {
 	return unclear
 }
 
+// openWait and openWaitMax are the waits between tries to open a session.
+const (
+	openWait    = 100 * time.Millisecond
+	openWaitMax = time.Second
+)
+
+// persist tries to open a session until the time for it is over, as long as what stands
+// in the way may pass by itself: a server that restarts is away for a while.
+func (r *renewal) persist(ctx context.Context) (string, error) {
+	_, limited := ctx.Deadline()
+	for wait := openWait; ; wait = min(2*wait, openWaitMax) {
+		id, err := r.open(ctx)
+		if err == nil || !limited || !mayPass(err) || !sleep(ctx, wait) {
+			return id, err
+		}
+	}
+}
+
+func mayPass(err error) bool {
+	var refused *statusError
+	var changed *changedError
+	switch {
+	case errors.As(err, &changed), errors.Is(err, errNoSession):
+		return false
+	case errors.As(err, &refused):
+		return passing(refused.status)
+	}
+	return true // the connection failed
+}
+
+var errNoSession = errors.New("no session")
+
 // open opens a session like the first one and returns its id.
 func (r *renewal) open(ctx context.Context) (string, error) {
 	first, ok := r.session.opening.introduction()
@@ -129,7 +164,7 @@ func (r *renewal) open(ctx context.Context) (string, error) {
 	case resp.StatusCode/100 != 2:
 		return "", &statusError{resp.StatusCode}
 	case !v.Outcome.Usable() || !ok || id == "":
-		return "", errors.New("no session")
+		return "", errNoSession
 	}
 	if what := first.change(now); what != "" {
 		r.dismiss(ctx, id)
