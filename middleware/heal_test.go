@@ -508,6 +508,28 @@ func TestAnotherServer(t *testing.T) {
 	})
 }
 
+// TestHugeHandshake: a handshake that is too large to be kept is no reason to fail, but
+// its session cannot be compared with a new one.
+func TestHugeHandshake(t *testing.T) {
+	server := middlewaretest.NewServer(&middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true})
+	t.Cleanup(server.Close)
+	huge := map[string]any{"tools": map[string]any{}, "experimental": map[string]any{"x": map[string]any{"y": strings.Repeat("y", 2<<20)}}}
+	server.SetHandshake(middlewaretest.Handshake{Capabilities: huge})
+	r := &rig{t: t, server: server}
+	r.session = r.connect(t, middleware.New(nil))
+	if _, err := r.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"}); err != nil {
+		t.Fatal(err)
+	}
+	server.ForgetSessions()
+	_, err := r.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "send_mail"})
+	if e := new(observe.Error); !errors.As(err, &e) || e.Outcome != observe.SessionLost || e.Healed {
+		t.Errorf("error %v", err)
+	}
+	if n := server.Counts().Initializes; n != 1 {
+		t.Errorf("%d handshakes", n)
+	}
+}
+
 // TestCredentialsOfTheRequestAtHand: the handshake goes out with the credentials of
 // the request that met the loss, not with those of the first one.
 func TestCredentialsOfTheRequestAtHand(t *testing.T) {

@@ -38,6 +38,7 @@ type listener struct {
 	transport *Transport
 	session   *httpSession // nil where the server has none
 	request   *http.Request
+	limit     int             // of an event, in bytes
 	ctx       context.Context // ends with the request, or by Close
 	end       context.CancelFunc
 
@@ -56,6 +57,11 @@ type listener struct {
 // where it only fails to give one, it is tried again below the SDK.
 func (t *Transport) listen(req *http.Request) (*http.Response, error) {
 	l := &listener{transport: t, session: t.session(req), request: req, lastID: req.Header.Get(headerLastEventID)}
+	server := observe.RedactURL(req.URL)
+	if l.session != nil {
+		server = l.session.server
+	}
+	l.limit = int(t.core.resolver.Reads(server).MaxResult)
 	l.ctx, l.end = context.WithCancel(req.Context())
 	resp, err := l.open()
 	switch {
@@ -156,7 +162,7 @@ func (l *listener) get() (*http.Response, error) {
 
 func (l *listener) attach(resp *http.Response) {
 	l.session.serve(l.lease)
-	l.opened, l.events = time.Now(), observe.NewEventReader(resp.Body, maxOpening)
+	l.opened, l.events = time.Now(), observe.NewEventReader(resp.Body, l.limit)
 	cancel := l.stop
 	l.stop = func() { cancel(); resp.Body.Close() }
 }
