@@ -581,6 +581,12 @@ func TestEverythingGoesUnderTheNewID(t *testing.T) {
 		if _, _, err := r.call("read_weather", time.Minute); err != nil {
 			r.t.Fatal(err)
 		}
+		calls := r.sent("tools/call")
+		now := calls[len(calls)-1].Session
+		r.server.Script("set_label", middlewaretest.Fault{Name: "says its id", Header: http.Header{"Mcp-Session-Id": {now}}})
+		if _, rec, err := r.call("set_label", time.Minute); err != nil || len(rec.Deviations) != 0 {
+			r.t.Errorf("an answer that carries the new id: %v, %v", err, rec.Deviations)
+		}
 		r.server.Script("pay", middlewaretest.Hang())
 		_, _, _ = r.call("pay", time.Second)
 		synctest.Wait()

@@ -77,8 +77,9 @@ func (t *Transport) listen(req *http.Request) (*http.Response, error) {
 		correctSession(req, resp, false)
 		resp.Body = &lastBody{resp.Body, l}
 		return resp, nil
-	default:
+	case err == nil:
 		discard(resp)
+		l.stop()
 	}
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK,
