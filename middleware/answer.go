@@ -60,6 +60,7 @@ func (t *Transport) document(p *post, resp *http.Response) (*http.Response, erro
 	q := p.question()
 	q.Status, q.Header, q.Body = resp.StatusCode, contentHeader(resp.Header), body
 	v := observe.Classify(q, &p.tool.Reading)
+	p.weigh(&v, body)
 	p.conclude(v)
 	if !v.Outcome.Answered() {
 		p.excerpt(body)
@@ -87,6 +88,7 @@ func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error
 	q := p.question()
 	q.Status, q.Header, q.Body = resp.StatusCode, resp.Header, body
 	v := observe.Classify(q, &p.tool.Reading)
+	p.weigh(&v, body)
 	p.conclude(v)
 	p.update(func(s *observe.Post) { s.Location = observe.URLOrigin(location(resp)) })
 	p.excerpt(body)

@@ -51,6 +51,23 @@ func TestRegistryIsBounded(t *testing.T) {
 	}
 }
 
+// TestRegistryForgets: what was dropped is gone, in whichever half it was.
+func TestRegistryForgets(t *testing.T) {
+	var r registry[int]
+	early, late := target{"s", "early"}, target{"s", "late"}
+	r.put(early, 1)
+	for i := range registrySize {
+		r.put(target{"s", strconv.Itoa(i)}, i)
+	}
+	r.put(late, 2)
+	for _, gone := range []target{early, late} {
+		r.drop(gone)
+		if _, ok := r.find(gone); ok {
+			t.Errorf("%v is still there", gone)
+		}
+	}
+}
+
 // TestRegistryMakesOnce: state that moves from half to half is the same state.
 func TestRegistryMakesOnce(t *testing.T) {
 	var r registry[int]

@@ -36,6 +36,12 @@
 // it back), lines and incoming (which call does a line answer, and how), inflight (the
 // calls that wait).
 //
+// Sessions (2025-11-25 and earlier) are an affair of the Transport alone: acquaint
+// learns one from its handshake, which opening keeps; loss knows the answers that may
+// say that it is lost; heal knows whether it is, and under which id requests go out;
+// renew is the check and the handshake on the wire; listen is the server's own stream,
+// which follows the session.
+//
 // What each layer can know, and when:
 //
 //   - The Transport sees status, headers, bytes and connections, one POST at a

@@ -30,7 +30,7 @@ func (cl *call) failure(ctx context.Context) *observe.Error {
 		e.RetryAfter = a.retryIn
 	}
 	if a.Post != nil {
-		e.Location = a.Post.Location
+		e.Location, e.Healed = a.Post.Location, a.Post.Healed && a.Outcome == observe.SessionLost
 	}
 	return observe.NewError(e, cause(a), ctx.Err())
 }

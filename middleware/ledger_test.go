@@ -325,10 +325,11 @@ func TestKeyUnderAnotherName(t *testing.T) {
 	}
 }
 
-// TestKeyedSessionLostKeepsItsKey: a 404 after the tool ran, and a framework that
-// reconnects and calls again.
+// TestKeyedSessionLostKeepsItsKey: a 404 after the tool ran, a session that is not
+// renewed, and a framework that reconnects and calls again.
 func TestKeyedSessionLostKeepsItsKey(t *testing.T) {
-	r := newRig(t, middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true})
+	r := newRig(t, middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true},
+		policy.Rule{Settings: policy.Settings{Session: policy.Session{Heal: new(false)}}})
 	f, _ := middlewaretest.FaultNamed("session-forgotten-executed")
 	r.server.Script("pay_keyed", f)
 	_, _, _ = r.call("pay_keyed", time.Minute)

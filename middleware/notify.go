@@ -14,10 +14,13 @@ import (
 // the server's behalf, but for 401 and 403, which an authorization handler must
 // see: those keep status and headers.
 func (t *Transport) notify(req *http.Request) (*http.Response, error) {
-	resp, err := t.base.RoundTrip(req)
+	s := t.session(req)
+	l := s.current()
+	resp, err := t.base.RoundTrip(s.under(req, l))
 	if err != nil || resp == nil {
 		return resp, err
 	}
+	s.show(resp, l)
 	correctSession(req, resp, false)
 	if resp.StatusCode/100 == 2 {
 		return resp, nil

@@ -36,6 +36,19 @@ type Options struct {
 	// is unknown: the first that matches a tool is asked, and the tool that the policy
 	// names (policy.Reconcile) where none does. It needs a ledger. The slice is copied.
 	Reconcile []Reconciliation
+	// OnHealed, if set, is called once after each renewal of a lost session (MCP
+	// 2025-11-25 and earlier), so that the host can restore what the server has
+	// forgotten: its log level, subscriptions, a chosen workspace. What it sends on that
+	// session, with the context that it is given, goes out at once; everything else on
+	// the session waits until it returns or the time for healing is over, when its
+	// context ends. It is called on a goroutine of its own, for several sessions at the
+	// same time.
+	OnHealed func(context.Context, Renewal)
+	// SessionLost, if set, tells further shapes in which a server says that it does not
+	// know a session, beside 404. An answer that it recognises is believed when a ping
+	// under the same id is answered in such a shape too. It must be safe for concurrent
+	// use and must not block.
+	SessionLost func(*SessionAnswer) bool
 	// NewKey makes idempotency keys. Default [idempotency.NewKey].
 	NewKey func() string
 	// Rand returns a number in [0,1) for the jitter. Default math/rand/v2.

@@ -24,7 +24,9 @@ type post struct {
 	tool     *policy.Tool
 	watch    watch
 	proof    sendProof
-	round    int // of a multi-round-trip call, from 1
+	round    int          // of a multi-round-trip call, from 1
+	session  *httpSession // nil where the server has none
+	lease    lease        // of the session, under which the POST goes out
 
 	status int          // of the response, with
 	media  string       // its media type; written before the body is handed on
@@ -132,6 +134,7 @@ func postError(s *observe.Post, tool *policy.Tool) *observe.Error {
 		RPC:        v.Error,
 		RetryAfter: s.RetryAfter,
 		Location:   s.Location,
+		Healed:     s.Healed,
 		RepeatSafe: repeatSafe(v.Outcome, v.Delivery, tool, false),
 	}, s.Cause, nil)
 }

@@ -91,6 +91,7 @@ func choice(d policy.Decision) observe.Choice {
 // tellPost adds a POST to the record.
 func tellPost(r *observe.Record, p *observe.Post) {
 	r.PostCount++
+	r.Healed = r.Healed || p.Healed
 	if p.Status != 0 {
 		r.HTTPStatuses = append(r.HTTPStatuses, p.Status)
 		r.ContentTypes = append(r.ContentTypes, p.ContentType)

@@ -53,6 +53,14 @@ func (r *registry[V]) put(t target, v V) {
 	r.keep(t, v)
 }
 
+// drop forgets a target.
+func (r *registry[V]) drop(t target) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.young, t)
+	delete(r.old, t)
+}
+
 func (r *registry[V]) keep(t target, v V) {
 	if r.young == nil {
 		r.young = map[target]V{}

@@ -65,7 +65,7 @@ func (g *streamGuard) resume() {
 // resumption is the GET that goes on with the stream: same endpoint, same headers,
 // no body.
 func (g *streamGuard) resumption() *http.Request {
-	req := g.post.request.Clone(g.post.watch.ctx)
+	req := g.post.session.under(g.post.request, g.post.lease).Clone(g.post.watch.ctx)
 	req.Method, req.Body, req.GetBody, req.ContentLength = http.MethodGet, nil, nil, 0
 	req.Header.Del("Content-Type")
 	req.Header.Set("Accept", "text/event-stream")

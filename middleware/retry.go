@@ -41,6 +41,7 @@ type loop struct {
 	next    mcp.MethodHandler
 	budget  *policy.Budget
 	repeats int
+	healed  bool // a repeat rested on the renewal of the session
 }
 
 func (l *loop) run(ctx context.Context) (mcp.Result, error) {
@@ -65,6 +66,7 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 			return nil, ctx.Err()
 		}
 		l.repeats++
+		l.healed = l.healed || a.Outcome == observe.SessionLost
 		l.resume(a)
 	}
 }
@@ -88,9 +90,9 @@ func (l *loop) refusedBetween(a *attempt) bool {
 
 // decide asks the policy, and pays for a repeat.
 func (l *loop) decide(ctx context.Context, a *attempt, res mcp.Result) policy.Decision {
-	question, state := l.question(a, res), l.state(ctx)
+	question, state := l.question(a, res), l.state(ctx, a)
 	d := l.call.tool.Decide(question, state)
-	if d.Action == policy.Repeat && !l.budget.Take() {
+	if d.Action == policy.Repeat && !d.Cured && !l.budget.Take() {
 		state.Budget = false
 		d = l.call.tool.Decide(question, state)
 	}
@@ -122,11 +124,13 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 	return q
 }
 
-func (l *loop) state(ctx context.Context) policy.State {
+func (l *loop) state(ctx context.Context, a *attempt) policy.State {
 	s := policy.State{
 		Repeats:   l.repeats,
 		Remaining: policy.NoDeadline,
 		Budget:    l.budget.Has(),
+		Healed:    a.Post != nil && a.Post.Healed,
+		HealSpent: l.healed,
 		Graver:    gravest(l.call.attempts[:len(l.call.attempts)-1]),
 		Rand:      l.core.opts.Rand(),
 	}

@@ -66,6 +66,7 @@ type handshake struct {
 	endpoint string
 	wire     bool
 	piped    bool
+	session  *httpSession // that the handshake opened, or nil
 }
 
 type handshakeKey struct{}
@@ -88,6 +89,12 @@ func (h *handshake) pipe() {
 	h.wire, h.piped = true, true
 }
 
+func (h *handshake) open(s *httpSession) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.session = s
+}
+
 // greet passes a handshake on and learns the session's server from it.
 func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(context.Context) (mcp.Result, error)) (mcp.Result, error) {
 	if cs == nil || handshakeFrom(ctx) != nil {
@@ -108,6 +115,9 @@ func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(conte
 		srv.name = fmt.Sprintf("unnamed-%d", c.unnamed.Add(1))
 	}
 	c.sessions.set(cs, srv)
+	if h.session != nil {
+		h.session.belong(cs)
+	}
 	return res, err
 }
 

@@ -129,6 +129,7 @@ func (g *streamGuard) terminal(data []byte, v observe.Verdict) {
 		g.post.deviate(kind)
 	}
 	g.post.update(func(s *observe.Post) { s.Stream.Terminal = v.Outcome.Answered() })
+	g.post.weigh(&v, data)
 	g.post.conclude(v)
 	switch {
 	case !v.Outcome.Answered():

@@ -32,13 +32,14 @@ type syntheticData struct {
 	RPC        *observe.RPCError `json:"rpc"`
 	RetryAfter time.Duration     `json:"retryAfter"`
 	Location   string            `json:"location"`
+	Healed     bool              `json:"healed"`
 	RepeatSafe bool              `json:"repeatSafe"`
 }
 
 func newSyntheticData(e *observe.Error) syntheticData {
 	return syntheticData{
 		syntheticNonce, e.Outcome, e.Delivery, e.Reason, e.Status, e.Tool, e.Server,
-		e.Safety, e.RPC, e.RetryAfter, e.Location, e.RepeatSafe,
+		e.Safety, e.RPC, e.RetryAfter, e.Location, e.Healed, e.RepeatSafe,
 	}
 }
 
@@ -46,7 +47,7 @@ func (d *syntheticData) error() *observe.Error {
 	return observe.NewError(observe.Error{
 		Outcome: d.Outcome, Delivery: d.Delivery, Reason: d.Reason, Status: d.Status,
 		Tool: d.Tool, Server: d.Server, Safety: d.Safety, RPC: d.RPC,
-		RetryAfter: d.RetryAfter, Location: d.Location, RepeatSafe: d.RepeatSafe,
+		RetryAfter: d.RetryAfter, Location: d.Location, Healed: d.Healed, RepeatSafe: d.RepeatSafe,
 	}, errors.New(d.Reason), nil)
 }
 

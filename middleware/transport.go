@@ -28,10 +28,14 @@ const (
 // (or, on a stream, an error event with the call's id).
 //
 // It guards every POST but the handshake (initialize, server/discover), whose
-// failures the SDK handles, and subscriptions/listen. GET, DELETE and everything
-// that is not JSON-RPC pass untouched.
+// failures the SDK handles, and subscriptions/listen. The server's own stream (GET) it
+// keeps open; everything that is not JSON-RPC passes untouched.
 //
-// It never sends a request twice, and for a tools/call it lets nothing below do
+// It renews a session that the server has lost, where the policy allows it: the SDK
+// goes on to see the id that it knows. It does so for the sessions that were used
+// last, a few thousand.
+//
+// It never sends a request of the SDK's twice, and for a tools/call it lets nothing below do
 // so: net/http would repeat a POST with an idempotency header on a dead
 // connection, and on HTTP/2 any POST after RST_STREAM(PROTOCOL_ERROR), as long as
 // the request can rewind its body (Go 1.26). GetBody is therefore cleared on the
@@ -46,6 +50,8 @@ type Transport struct {
 	base  http.RoundTripper
 	core  *core
 	alarm alarm // for the limits of all its POSTs
+
+	sessions registry[*httpSession] // by endpoint and the id that the SDK knows
 }
 
 // NewTransport returns a Transport over base. A nil base is a transport like
@@ -72,7 +78,10 @@ func (t *Transport) CloseIdleConnections() {
 // RoundTrip sends one request. For a guarded POST without a usable answer the
 // error is an *observe.Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !mayCarryMessage(req) {
+	switch {
+	case isListening(req):
+		return t.listen(req)
+	case !mayCarryMessage(req):
 		return t.pass(req)
 	}
 	req, err := rewindable(req)
@@ -98,7 +107,11 @@ func (t *Transport) pass(req *http.Request) (*http.Response, error) {
 	if req.Method == http.MethodPost {
 		blind(req.Context())
 	}
-	return t.base.RoundTrip(req)
+	s := t.session(req)
+	if s != nil && req.Method == http.MethodDelete {
+		defer t.forget(req, s)
+	}
+	return t.base.RoundTrip(s.under(req, s.current()))
 }
 
 // isHandshake reports whether a method opens a session.
@@ -107,6 +120,9 @@ func isHandshake(method string) bool { return method == "initialize" || method =
 // call sends a request and guards its answer.
 func (t *Transport) call(req *http.Request, e envelope) (*http.Response, error) {
 	p := t.open(req, e)
+	if err := p.enter(t.session(req)); err != nil {
+		return nil, err
+	}
 	resp, err := t.send(p)
 	if err != nil {
 		return nil, err
@@ -127,6 +143,7 @@ func (t *Transport) handshake(req *http.Request, e envelope) (*http.Response, er
 	}
 	p.look(resp)
 	p.conclude(handshakeVerdict(resp.StatusCode))
+	t.acquaint(p, resp)
 	resp.Body = &watchedBody{resp.Body, p}
 	return resp, nil
 }
@@ -158,7 +175,7 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 // send hands a clone of the request to the base transport. On failure the POST has
 // come to its end.
 func (t *Transport) send(p *post) (*http.Response, error) {
-	out := p.request.WithContext(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
+	out := p.session.under(p.request, p.lease).WithContext(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
 	if p.isCall() {
 		out.GetBody = nil
 		if err := p.evidence.keys.dress(out, p.round); err != nil {
@@ -221,7 +238,11 @@ func withHeaders(h http.Header, more map[string]string) http.Header {
 func (p *post) look(resp *http.Response) {
 	wait, hasWait := retryAfter(resp.Header)
 	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
+	if p.status/100 == 2 {
+		p.session.serve(p.lease)
+	}
 	p.evidence.respond(p, wait, hasWait, doNotRetry(resp.Header))
+	p.session.show(resp, p.lease)
 	if correctSession(p.request, resp, isHandshake(p.envelope.method)) {
 		p.deviate(observe.DeviationSessionID)
 	}

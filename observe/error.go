@@ -42,6 +42,9 @@ type Error struct {
 	Location string
 	// Attempts made, oldest first.
 	Attempts []Attempt
+	// Healed says that the lost session has been renewed: the next call will find it
+	// alive.
+	Healed bool
 	// RepeatSafe says that sending the call again cannot double an effect: it was
 	// not run, or a repeat of this tool is harmless.
 	RepeatSafe bool
@@ -69,7 +72,7 @@ func (e *Error) Cause() error { return e.cause }
 func (e *Error) Judgement() Judgement {
 	j := Judgement{Outcome: e.Outcome, Delivery: e.Delivery, Reason: e.Reason, RPC: e.RPC}
 	if e.Status != 0 {
-		j.Post = &Post{Status: e.Status, Location: e.Location, Verdict: Verdict{Outcome: e.Outcome, Delivery: e.Delivery, Error: e.RPC}}
+		j.Post = &Post{Status: e.Status, Location: e.Location, Healed: e.Healed, Verdict: Verdict{Outcome: e.Outcome, Delivery: e.Delivery, Error: e.RPC}}
 	}
 	return j
 }

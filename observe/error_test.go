@@ -91,6 +91,19 @@ func TestModelText(t *testing.T) {
 	if held != `The call of the tool "pay" was held back: an equal call may have taken effect. Check first.` {
 		t.Error(held)
 	}
+	for _, row := range []struct {
+		healed, safe bool
+		want         string
+	}{
+		{false, false, "most likely without running the tool. Calling it again at once"},
+		{true, false, "has been renewed. The server refused it, most likely without running the tool. Check whether it took effect"},
+		{true, true, "has been renewed. The server refused it without running the tool. It can be called again."},
+	} {
+		lost := &observe.Error{Outcome: observe.SessionLost, Delivery: observe.Refused, Tool: "pay", Healed: row.healed, RepeatSafe: row.safe}
+		if text := lost.ModelText(); !strings.Contains(text, row.want) {
+			t.Errorf("healed %t, safe %t: %s", row.healed, row.safe, text)
+		}
+	}
 	wait := (&observe.Error{Outcome: observe.RateLimited, Delivery: observe.NotSent, Tool: "pay", RetryAfter: 1500 * time.Millisecond}).ModelText()
 	if !strings.Contains(wait, "Wait 2 seconds") {
 		t.Error(wait)

@@ -47,6 +47,9 @@ func (e *Error) happened() string {
 	case Redirected:
 		return "the server redirected the call, which is not followed"
 	case SessionLost:
+		if e.Healed {
+			return "the server no longer knew this session, which has been renewed"
+		}
 		if e.Delivery == NotSent {
 			return "the session with the server has ended"
 		}
@@ -103,6 +106,10 @@ func (e *Error) next() string {
 		return "Correct the arguments before calling it again."
 	case e.Status == 401 || e.Status == 403:
 		return "Ask the user to sign in or to grant access."
+	case e.Healed && e.Delivery == Refused && !e.RepeatSafe:
+		return "Check whether it took effect before calling it again, by reading the current state or by asking the user."
+	case e.Healed && e.Delivery == Refused:
+		return "It can be called again."
 	case e.Delivery == NotSent, e.Delivery == Refused:
 		return "Calling it again at once will probably fail the same way; tell the user if it persists."
 	case e.Delivery == Answered:

@@ -28,6 +28,9 @@ type Post struct {
 	Replays int
 	// Excerpt is the redacted beginning of an unusable body.
 	Excerpt string
+	// Healed says that the session, which this POST found lost or which was known to
+	// be, has been renewed on its behalf.
+	Healed bool
 	// Limited says that a limit of the policy ended the POST.
 	Limited bool
 	// SessionEnded says that the session ended with the POST: what is called in it

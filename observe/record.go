@@ -38,7 +38,9 @@ type Record struct {
 	RetryAfterMs *int64    `json:"retryAfterMs"`
 	Decision     Choice    `json:"decision"`
 	Attempts     []Attempt `json:"attempts"`
-	Breaker      string    `json:"breaker"`
+	// Healed says that a lost session was renewed during the call.
+	Healed  bool   `json:"healed"`
+	Breaker string `json:"breaker"`
 	// IdempotencyKey is a short hash of the key, enough to compare.
 	IdempotencyKey string `json:"idempotencyKey"`
 	// Ledger says what the ledger made of the call; null for calls that bypass it.

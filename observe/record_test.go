@@ -20,7 +20,7 @@ func TestEmptyRecord(t *testing.T) {
 			`"postCount":0,"httpStatuses":null,"contentTypes":null,` +
 			`"jsonrpc":{"id":null,"errorCode":null,"errorMessage":"","errorData":""},` +
 			`"resultType":null,"isError":null,"sse":null,"retryOrigin":"","retryAfterMs":null,` +
-			`"decision":{"action":"","reason":""},"attempts":null,"breaker":"","idempotencyKey":"","ledger":null,` +
+			`"decision":{"action":"","reason":""},"attempts":null,"healed":false,"breaker":"","idempotencyKey":"","ledger":null,` +
 			`"deviations":null,"excerpt":"","durationMs":0,"modelText":""}`},
 		{observe.LedgerRecord{}, `{"step":""}`},
 		{observe.LedgerRecord{Step: "a", Kind: "b", Since: &time.Time{}, Reconciled: []observe.Look{{Finding: "c"}}, Settled: "d"},

@@ -10,7 +10,7 @@ const reasonUnsafe = "the tool may have run, and a repeat could double its effec
 //
 // First comes the decision table with the rules (docs/policy.md); then what
 // bounds every repeat: a server's do-not-retry, the number of repeats, the cap on
-// a server's wait, the budget, the deadline. A server's wait is kept in full,
+// a server's wait, the budget (unless the cause is gone), the deadline. A server's wait is kept in full,
 // with the backoff's jitter on top if that still ends before the deadline, so
 // that clients told to wait equally long do not all come back at once.
 func (t *Tool) Decide(a Attempt, s State) Decision {
@@ -47,13 +47,13 @@ func (t *Tool) decide(a *Attempt, s *State) Decision {
 		return t.stop("no repeats left", fieldRepeats)
 	case a.HasRetryAfter && t.Retry.RetryAfterCap > 0 && a.RetryAfter > t.Retry.RetryAfterCap:
 		return t.stop("the server asks for a longer wait than the policy allows", fieldRetryAfterCap)
-	case t.Retry.Budget > 0 && !s.Budget:
+	case t.Retry.Budget > 0 && !s.Budget && !r.cured:
 		return t.stop("the retry budget is spent", fieldBudget)
 	}
 	wait := t.wait(r, a, s)
 	switch {
 	case endsInTime(wait, s):
-		return Decision{Action: Repeat, Wait: wait, Reason: r.reason, Rule: t.source(r.from)}
+		return Decision{Action: Repeat, Wait: wait, Reason: r.reason, Rule: t.source(r.from), Cured: r.cured}
 	case a.HasRetryAfter:
 		return t.stop("the server's wait cannot end before the deadline", fieldNone)
 	}

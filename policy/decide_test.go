@@ -90,6 +90,8 @@ func TestDecisionTable(t *testing.T) {
 		{"422", http(422, observe.Unknown), nil, refuses, refuses, refuses, refuses},
 		// SESSION_LOST.
 		{"session lost, healed", ended(observe.SessionLost, observe.Refused), healed, atOnce, atOnce, atOnce, refuses},
+		{"session lost, healed, no budget", ended(observe.SessionLost, observe.Refused),
+			func(s *policy.State) { s.Healed, s.Budget = true, false }, atOnce, atOnce, atOnce, refuses},
 		{"session lost, not healed", ended(observe.SessionLost, observe.Refused), nil, refuses, refuses, refuses, refuses},
 		{"session lost, healed, again", ended(observe.SessionLost, observe.Refused),
 			func(s *policy.State) { s.Healed, s.HealSpent = true, true }, refuses, refuses, refuses, refuses},

@@ -21,6 +21,9 @@ type Decision struct {
 	Action Action
 	// Wait before the repeat; zero with Stop.
 	Wait time.Duration
+	// Cured says that the cause of the failure is gone, such as a lost session that has
+	// been renewed: the repeat adds no load to a server in trouble, and costs no budget.
+	Cured bool
 	// Reason in words, for people: one of a fixed set of texts, never words of a
 	// server.
 	Reason string

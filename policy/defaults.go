@@ -27,6 +27,7 @@ func Defaults() Tool {
 			Silence: 5 * time.Minute,
 			Call:    10 * time.Minute,
 		},
+		Session:   EffectiveSession{Heal: true, Timeout: 10 * time.Second},
 		Breaker:   Breaker{Failures: 5, Open: 30 * time.Second},
 		Gate:      GateServer,
 		Key:       Key{Guard: 10 * time.Minute},

@@ -28,6 +28,8 @@ const (
 	fieldSilence
 	fieldAttempt
 	fieldCall
+	fieldHeal
+	fieldHealTimeout
 	fieldFailures
 	fieldOpen
 	fieldRate
@@ -75,6 +77,8 @@ var fields = [fieldCount]struct {
 	fieldSilence:         {"limits.silence", func(t *Tool, s *Settings) bool { return number(&t.Limits.Silence, s.Limits.Silence) }},
 	fieldAttempt:         {"limits.attempt", func(t *Tool, s *Settings) bool { return number(&t.Limits.Attempt, s.Limits.Attempt) }},
 	fieldCall:            {"limits.call", func(t *Tool, s *Settings) bool { return number(&t.Limits.Call, s.Limits.Call) }},
+	fieldHeal:            {"session.heal", func(t *Tool, s *Settings) bool { return flag(&t.Session.Heal, s.Session.Heal) }},
+	fieldHealTimeout:     {"session.timeout", func(t *Tool, s *Settings) bool { return number(&t.Session.Timeout, s.Session.Timeout) }},
 	fieldFailures:        {"breaker.failures", func(t *Tool, s *Settings) bool { return number(&t.Breaker.Failures, s.Breaker.Failures) }},
 	fieldOpen:            {"breaker.open", func(t *Tool, s *Settings) bool { return number(&t.Breaker.Open, s.Breaker.Open) }},
 	fieldRate:            {"limiter.rate", func(t *Tool, s *Settings) bool { return number(&t.Limiter.Rate, s.Limiter.Rate) }},

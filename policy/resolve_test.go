@@ -21,6 +21,7 @@ func TestDefaults(t *testing.T) {
 			RetryAfterCap: time.Minute, Throttled: true, Budget: 10,
 		},
 		Limits:    policy.Limits{Connect: 10 * time.Second, Silence: 5 * time.Minute, Call: 10 * time.Minute},
+		Session:   policy.EffectiveSession{Heal: true, Timeout: 10 * time.Second},
 		Breaker:   policy.Breaker{Failures: 5, Open: 30 * time.Second},
 		Gate:      policy.GateServer,
 		Key:       policy.Key{Guard: 10 * time.Minute},
@@ -153,6 +154,7 @@ func TestNegativeIsOff(t *testing.T) {
 	off := policy.Settings{
 		Retry:     policy.Retry{Repeats: -1, Backoff: -1, BackoffCap: -1, RetryAfterCap: -1, Budget: -1},
 		Limits:    policy.Limits{Connect: -1, Headers: -1, Silence: -1, Attempt: -1, Call: -1},
+		Session:   policy.Session{Timeout: -1},
 		Breaker:   policy.Breaker{Failures: -1},
 		Limiter:   policy.Limiter{Rate: -1},
 		MaxResult: -1,
@@ -160,13 +162,14 @@ func TestNegativeIsOff(t *testing.T) {
 	on := policy.Settings{
 		Retry:     policy.Retry{Repeats: 1, Backoff: 1, BackoffCap: 1, RetryAfterCap: 1, Budget: 1},
 		Limits:    policy.Limits{Connect: 1, Headers: 1, Silence: 1, Attempt: 1, Call: 1},
+		Session:   policy.Session{Timeout: 1},
 		Breaker:   policy.Breaker{Failures: 1},
 		Limiter:   policy.Limiter{Rate: 1, Burst: 4, NoWait: new(true)},
 		MaxResult: 1,
 	}
 	got := (&policy.Policy{Rules: []policy.Rule{{Settings: off}, {Settings: on}}}).Resolve("", "", nil)
 	want := policy.EffectiveRetry{Throttled: true}
-	if !reflect.DeepEqual(got.Retry, want) || got.Limits != (policy.Limits{}) || got.Breaker != (policy.Breaker{}) ||
+	if !reflect.DeepEqual(got.Retry, want) || got.Limits != (policy.Limits{}) || got.Breaker != (policy.Breaker{}) || got.Session.Timeout != 0 ||
 		got.Limiter != (policy.EffectiveLimiter{}) || got.MaxResult != 0 {
 		t.Errorf("got %+v", *got)
 	}

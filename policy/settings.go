@@ -44,6 +44,7 @@ type Settings struct {
 
 	Retry   Retry
 	Limits  Limits
+	Session Session
 	Breaker Breaker
 	Limiter Limiter
 	// Gate says whom a 429 with a wait holds back. Default [GateServer].
@@ -133,6 +134,20 @@ type Limits struct {
 	Attempt time.Duration
 	// Call bounds the whole call when the caller gives no deadline. Default 10 min.
 	Call time.Duration
+}
+
+// Session says what is done when a server has lost a session (MCP 2025-11-25 and
+// earlier). It is a matter of the server: only rules without a tool count, those whose
+// tool glob is empty or "*".
+type Session struct {
+	// Heal lets a lost session be renewed below the SDK, by the handshake that opened
+	// it. Default true. Where it is false the session stays lost, and the host has to
+	// connect again.
+	Heal *bool
+	// Timeout bounds one renewal: the check that the session is lost, the handshake,
+	// and what the host restores. Callers wait no longer than their own deadlines.
+	// Default 10 s; negative is no limit.
+	Timeout time.Duration
 }
 
 // Breaker settings hold for the tool and, for failures to connect, for the

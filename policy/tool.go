@@ -21,7 +21,8 @@ type Tool struct {
 	TrustAnnotations bool
 
 	Retry   EffectiveRetry
-	Limits  Limits  // zero is no limit
+	Limits  Limits // zero is no limit
+	Session EffectiveSession
 	Breaker Breaker // zero is no breaker
 	Limiter EffectiveLimiter
 	Gate    Gate
@@ -51,6 +52,12 @@ type EffectiveRetry struct {
 	ToolErrors      []string
 	RefusedStatuses []int
 	RefusedCodes    []int64
+}
+
+// EffectiveSession is [Session] with every value resolved.
+type EffectiveSession struct {
+	Heal    bool
+	Timeout time.Duration // zero is no limit
 }
 
 // EffectiveLimiter is [Limiter] with every value resolved; Rate 0 is no limit.

@@ -47,6 +47,7 @@ func (p *Policy) Validate() error {
 		c.settings(&r.Settings)
 		c.retry(&r.Settings.Retry)
 		c.unsafe(&r.Settings)
+		c.session(r)
 		found = append(found, c.found...)
 	}
 	return errors.Join(found...)
@@ -258,6 +259,21 @@ func (c *check) unsafe(s *Settings) {
 		if of.n > 0 {
 			c.report(fields[of.field].name, "an unsafe tool is never repeated for this")
 		}
+	}
+}
+
+// session: a session is lost to all tools of a server, so that a rule for some of them
+// has no say in it.
+func (c *check) session(r *Rule) {
+	if r.Tool == "" || r.Tool == "*" {
+		return
+	}
+	const problem = "a session belongs to a server: only a rule without a tool can set this"
+	if r.Session.Heal != nil {
+		c.report(fields[fieldHeal].name, problem)
+	}
+	if r.Session.Timeout != 0 {
+		c.report(fields[fieldHealTimeout].name, problem)
 	}
 }
 

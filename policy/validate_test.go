@@ -101,6 +101,10 @@ func TestValidate(t *testing.T) {
 			[]string{"r: breaker.open", "r: limiter.burst"}},
 		{"endless rate", settings(policy.Settings{Limiter: policy.Limiter{Rate: math.Inf(1)}}), []string{"r: limiter.rate"}},
 
+		{"session of all tools", policy.Rule{Name: "r", Server: "s", Tool: "*", Settings: policy.Settings{Session: policy.Session{Heal: new(false), Timeout: -1}}}, nil},
+		{"session of some tools", policy.Rule{Name: "r", Tool: "pay", Settings: policy.Settings{Session: policy.Session{Heal: new(false), Timeout: 1}}},
+			[]string{"r: session.heal", "r: session.timeout"}},
+
 		{"key header", key(policy.Keyed, "Idempotency-Key"), nil},
 		{"key header for keyed tools of another rule", key("", "X-Request-Key"), nil},
 		{"key header on an unsafe rule", key(policy.Unsafe, "Idempotency-Key"), []string{"r: key.header"}},

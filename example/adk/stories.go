@@ -53,7 +53,9 @@ func stories() []story {
 			title: "the server has forgotten the session",
 			tool:  "read_weather",
 			turns: []turn{calls("call-1", "read_weather", nil)},
-			wrong: func(s *middlewaretest.Server) { s.Script("read_weather", middlewaretest.Fault{Name: "restart", ForgetSessions: true}) },
+			wrong: func(s *middlewaretest.Server) {
+				s.Script("read_weather", middlewaretest.Fault{Name: "restart", ForgetSessions: true})
+			},
 		},
 	}
 }

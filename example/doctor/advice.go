@@ -33,6 +33,9 @@ func remedy(r *observe.Record) string {
 	case observe.HTTPError:
 		return statusRemedy(r)
 	case observe.SessionLost:
+		if r.Healed {
+			return "The server had forgotten the session, which has been renewed."
+		}
 		return "Connect again: the session is gone."
 	case observe.UnexpectedContent, observe.Redirected:
 		return "Check the address: a proxy or a sign-in page may have answered."

@@ -123,6 +123,9 @@ func noted(r *observe.Record) string {
 	case observe.OriginCaller:
 		all = append(all, "the same call failed before")
 	}
+	if r.Healed {
+		all = append(all, "the lost session was renewed")
+	}
 	if r.Breaker != "" && r.Breaker != "closed" {
 		all = append(all, "the circuit breaker is "+r.Breaker)
 	}

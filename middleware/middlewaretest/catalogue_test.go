@@ -25,7 +25,7 @@ func TestCatalogue(t *testing.T) {
 			t.Errorf("name %q is empty or twice there", f.Name)
 		}
 		seen[f.Name] = true
-		for _, e := range []*middlewaretest.Expectation{&f.Expectation, f.Legacy, f.InSession} {
+		for _, e := range []*middlewaretest.Expectation{&f.Expectation, f.Legacy} {
 			if e == nil {
 				continue
 			}
@@ -97,7 +97,7 @@ func TestExpected(t *testing.T) {
 	}{
 		{"status-404", nil, "HTTP_ERROR"},
 		{"status-404", legacy, "HTTP_ERROR"},
-		{"status-404", sessions, "SESSION_LOST"},
+		{"status-404", sessions, "HTTP_ERROR"},
 		{"result-type-unknown", nil, "INVALID_TOOL_RESULT"},
 		{"result-type-unknown", sessions, "TOOL_SUCCESS"},
 		{"sse-resume-delivers", nil, "STREAM_INCOMPLETE"},

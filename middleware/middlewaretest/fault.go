@@ -176,11 +176,9 @@ type Fault struct {
 	// Needs says where the fault can strike; see [Fault.Applies].
 	Needs Conditions
 	// Expectation holds on both protocol versions and with or without sessions,
-	// unless Legacy (2025-11-25) or InSession (a request that carried a session
-	// id) says otherwise. In the catalogue it is always set.
+	// unless Legacy (2025-11-25) says otherwise. In the catalogue it is always set.
 	Expectation
-	Legacy    *Expectation
-	InSession *Expectation
+	Legacy *Expectation
 	// Rests says why the expectation is what it is, where that is not plain.
 	Rests string
 }
@@ -210,10 +208,7 @@ func (f Fault) Applies(opts *Options) bool {
 // these options; nil is the zero Options.
 func (f Fault) Expected(opts *Options) Expectation {
 	o := opts.normalized()
-	switch {
-	case o.Sessions && f.InSession != nil:
-		return *f.InSession
-	case !o.stateless() && f.Legacy != nil:
+	if !o.stateless() && f.Legacy != nil {
 		return *f.Legacy
 	}
 	return f.Expectation

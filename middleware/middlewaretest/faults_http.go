@@ -77,15 +77,13 @@ func statusFaults() []Fault {
 	return append(all, statusBodyFaults()...)
 }
 
-// notFoundFaults are the shapes of 404, which may mean a lost session.
+// notFoundFaults are the shapes of 404 in a session that is alive.
 func notFoundFaults() []Fault {
-	lost := &Expectation{"SESSION_LOST", "refused"}
 	text := Status(404).expect("HTTP_ERROR", "refused")
-	text.InSession = lost
-	text.Rests = "A 404 to a request with a session id means a lost session, unless a ping under the same id proves otherwise; then it is HTTP_ERROR."
+	text.Rests = "A 404 to a request with a session id would mean a lost session, but a ping under the same id is answered."
 	noID := StatusError(404, codeInvalidRequest, "not found").expect("HTTP_ERROR", "refused")
 	noID.Name, noID.Body = "status-404-jsonrpc-id-null", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not found"}}`
-	noID.InSession, noID.Rests = lost, text.Rests
+	noID.Rests = text.Rests
 	echo := StatusError(404, codeMethodNotFound, "method not found").expect("HTTP_ERROR", "refused")
 	echo.Rests = "The error answers this request, so that the session is alive."
 	return []Fault{text, noID, echo}

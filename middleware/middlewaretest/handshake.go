@@ -20,6 +20,8 @@ type Handshake struct {
 	// ProtocolVersion is what initialize answers (2025-11-25); empty means the
 	// version that the client asks for, if the server knows it.
 	ProtocolVersion string
+	// Capabilities, if not nil, are announced in place of the honest ones.
+	Capabilities map[string]any
 }
 
 // SetHandshake changes what the server says about itself from the next handshake
@@ -81,6 +83,9 @@ func (x *exchange) unsupported(version string) {
 
 // capabilities announces changes of the tools where there is a stream for them.
 func (x *exchange) capabilities() map[string]any {
+	if c := x.s.handshake.Load().Capabilities; c != nil {
+		return c
+	}
 	tools := map[string]any{}
 	if x.s.opts.stateless() || x.s.opts.StandaloneSSE {
 		tools["listChanged"] = true

@@ -126,6 +126,14 @@ func (s *Server) Close() {
 // [Server.ForgetSessions] it makes the server look restarted.
 func (s *Server) DropConnections() { s.conns.drop() }
 
+// Restart makes a started server look restarted: it has forgotten every session, and
+// every connection is closed. Scripts, counts and the stored answers of keyed tools
+// stay.
+func (s *Server) Restart() {
+	s.ForgetSessions()
+	s.DropConnections()
+}
+
 // serve answers one HTTP request.
 func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 	if !s.handlers.enter() {
