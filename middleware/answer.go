@@ -65,11 +65,19 @@ func (t *Transport) document(p *post, resp *http.Response) (*http.Response, erro
 		p.excerpt(body)
 		return nil, p.err()
 	}
-	if v.Outcome == observe.JSONRPCError {
-		body = errorMessage(p.envelope.id, v.Error)
-	}
-	setBody(resp, body)
+	setBody(resp, p.rewritten(body, &v))
 	return resp, nil
+}
+
+// rewritten is a message as the SDK is to read it.
+func (p *post) rewritten(message []byte, v *observe.Verdict) []byte {
+	switch {
+	case v.Outcome == observe.JSONRPCError:
+		return errorMessage(p.envelope.id, v.Error)
+	case v.Outcome == observe.InputRequired && v.InputRequests == 0 && p.evidence.attended:
+		return withoutRequests(p.envelope.id, v.Result)
+	}
+	return message
 }
 
 // refusal turns a response outside 2xx into an error, except where the HTTP client

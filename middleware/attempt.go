@@ -38,8 +38,9 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
 	ev := newEvidence(cl.method, cl.tool)
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
+	ev.entry, ev.attended = cl.entry, true
 	started := time.Now()
-	res, err := cl.invoke(withEvidence(aside(ctx), ev), next)
+	res, err := c.converse(withEvidence(aside(ctx), ev), cl, ev, next)
 	if err != nil && ctx.Err() != nil {
 		ev.settle(settleTime)
 	}
@@ -56,6 +57,9 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	}
 	if err != nil {
 		return nil, cl.failure(ctx)
+	}
+	if off, ok := putOff(res, nil); ok {
+		return patience(off, cl.failure(ctx)), nil
 	}
 	return res, nil
 }

@@ -29,6 +29,7 @@ type call struct {
 	ledger  *observe.LedgerRecord
 	started time.Time
 
+	entry    *entry // the attempt's, while it is let in
 	attempts []attempt
 	judged   bool // the last attempt is that of the latest next
 	decision policy.Decision

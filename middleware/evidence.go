@@ -20,6 +20,10 @@ type evidence struct {
 	method string
 	tool   *policy.Tool // rules for reading the answer; immutable
 	keys   roundKeys
+	entry  *entry // what Admit let in; nil where that is not in use
+	// attended says that an Attempt stands above, which waits where the server puts the
+	// call off.
+	attended bool
 
 	mu     sync.Mutex
 	closed bool
@@ -67,7 +71,7 @@ func (e *evidence) owns(req *http.Request) bool {
 	if observe.URLOrigin(last.request.URL) != observe.URLOrigin(req.URL) {
 		return false
 	}
-	return last.seen.Verdict.Outcome != observe.InputRequired || answersQuestion(req)
+	return !asked(&last.seen) || answersQuestion(req)
 }
 
 // answersQuestion reports whether a request is a later round of a call (MCP
@@ -130,6 +134,9 @@ func (e *evidence) conclude(p *post, v observe.Verdict, replays int) {
 	defer e.mu.Unlock()
 	if e.closed || p.seen.Verdict.Outcome != "" {
 		return
+	}
+	if v.Outcome == observe.InputRequired && e.entry != nil {
+		e.entry.answered()
 	}
 	p.seen.Replays = replays
 	v.Deviations = append(p.seen.Verdict.Deviations, v.Deviations...)

@@ -40,8 +40,14 @@ type watch struct {
 func (w *watch) start(ctx context.Context, a *alarm, l policy.Limits) {
 	w.limits, w.alarm = l, a
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	if l.Attempt > 0 {
-		w.whole = time.Now().Add(l.Attempt)
+}
+
+// sending begins the POST as a whole.
+func (w *watch) sending() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.limits.Attempt > 0 {
+		w.whole = time.Now().Add(w.limits.Attempt)
 	}
 }
 

@@ -60,6 +60,21 @@ func (p *post) deviate(d observe.Deviation) {
 	p.update(func(s *observe.Post) { s.Verdict.Deviations = append(s.Verdict.Deviations, d) })
 }
 
+// admit lets a further round of an attempt through, or holds it back like a call.
+func (p *post) admit() error {
+	if p.evidence.entry == nil || !p.evidence.continues(p) {
+		return nil
+	}
+	refused := p.evidence.entry.round(p.request.Context())
+	if refused == nil {
+		return nil
+	}
+	p.conclude(observe.Verdict{Outcome: refused.Outcome, Delivery: refused.Delivery, Reason: refused.Reason})
+	p.update(func(s *observe.Post) { s.RetryAfter, s.HasRetryAfter = refused.retryIn, refused.hasRetry })
+	p.end()
+	return p.err()
+}
+
 // end releases the limits of the POST; nothing more will be seen of it.
 func (p *post) end() { p.watch.stop() }
 

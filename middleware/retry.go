@@ -78,7 +78,7 @@ func (l *loop) refusedBetween(a *attempt) bool {
 		return false
 	}
 	n := len(l.call.attempts)
-	if n < 2 {
+	if n < 2 || len(a.posts) > 0 { // a later round may have been held back
 		return false
 	}
 	l.call.decision = policy.Decision{Action: policy.Stop, Reason: "no repeat: " + a.Reason, Rule: "default"}
@@ -138,12 +138,9 @@ func (l *loop) state(ctx context.Context) policy.State {
 
 // resume lets the repeat go on from the round that failed.
 func (l *loop) resume(a *attempt) {
-	if a.resume == nil || l.call.params() == nil {
-		return
+	if a.resume != nil {
+		l.call.goOn(*a.resume)
 	}
-	params := *l.call.params()
-	params.InputResponses, params.RequestState = a.resume.responses, a.resume.state
-	l.call.replace(&params)
 }
 
 // budget is the retry budget of the call's server and tool; reading methods have

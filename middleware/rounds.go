@@ -29,6 +29,22 @@ func (e *evidence) round() int {
 	return 1 + e.keys.before + answeredRounds(e.posts)
 }
 
+// questions is how many rounds of the attempt were answered with a question.
+func (e *evidence) questions() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return answeredRounds(e.posts)
+}
+
+// continues reports whether a POST is a further round of its attempt: one that
+// follows an input_required answer.
+func (e *evidence) continues(p *post) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(e.posts)
+	return n > 1 && e.posts[n-1] == p && e.posts[n-2].seen.Verdict.Outcome == observe.InputRequired
+}
+
 func answeredRounds(posts []*post) int {
 	n := 0
 	for _, p := range posts {

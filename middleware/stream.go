@@ -130,15 +130,12 @@ func (g *streamGuard) terminal(data []byte, v observe.Verdict) {
 	}
 	g.post.update(func(s *observe.Post) { s.Stream.Terminal = v.Outcome.Answered() })
 	g.post.conclude(v)
-	switch {
-	case !v.Outcome.Answered():
+	if !v.Outcome.Answered() {
 		g.post.excerpt(data)
 		g.fail("complete")
 		return
-	case v.Outcome == observe.JSONRPCError:
-		data = errorMessage(g.post.envelope.id, v.Error)
 	}
-	g.emit(data)
+	g.emit(g.post.rewritten(data, &v))
 	g.finish("complete")
 }
 

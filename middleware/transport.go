@@ -107,6 +107,9 @@ func isHandshake(method string) bool { return method == "initialize" || method =
 // call sends a request and guards its answer.
 func (t *Transport) call(req *http.Request, e envelope) (*http.Response, error) {
 	p := t.open(req, e)
+	if err := p.admit(); err != nil {
+		return nil, err
+	}
 	resp, err := t.send(p)
 	if err != nil {
 		return nil, err
@@ -172,6 +175,7 @@ func (t *Transport) send(p *post) (*http.Response, error) {
 			return nil, p.err()
 		}
 	}
+	p.watch.sending()
 	resp, err := t.base.RoundTrip(out)
 	if err == nil && resp == nil {
 		err = errNoResponse

@@ -93,13 +93,13 @@ func judgeOpen(p *Post, r Return) Judgement {
 // multi-round-trip loop runs inside the attempt and ended after that answer.
 func judgeRound(v Verdict, r Return) Judgement {
 	switch {
-	case r.Err == nil:
-		return Judgement{Outcome: InputRequired, Delivery: Answered}
-	case r.CtxErr != nil:
+	case r.Err != nil && r.CtxErr != nil:
 		o, reason := ctxOutcome(r.CtxErr)
 		return Judgement{Outcome: o, Delivery: Answered, Reason: reason + " while input was awaited"}
 	case v.InputRequests == 0:
 		return Judgement{Outcome: InputRequired, Delivery: Answered, Reason: "the server kept putting the call off"}
+	case r.Err == nil:
+		return Judgement{Outcome: InputRequired, Delivery: Answered}
 	}
 	return Judgement{Outcome: InvalidToolResult, Delivery: Unknown, Reason: "the rounds did not end, or an input request could not be fulfilled"}
 }
