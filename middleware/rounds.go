@@ -62,6 +62,20 @@ func asked(p *observe.Post) bool {
 	return p.Verdict.Outcome == observe.InputRequired && p.Verdict.InputRequests > 0
 }
 
+// resumeRounds counts on where the caller goes on with a call whose question it has
+// answered itself, as hosts do that have switched the SDK's loop off. answered is what
+// the ledger remembers; where nobody does, one round at least is over.
+func (cl *call) resumeRounds(answered int, known bool) {
+	p := cl.params()
+	switch {
+	case p.RequestState == "" && len(p.InputResponses) == 0:
+	case known:
+		cl.rounds = answered
+	default:
+		cl.rounds = 1
+	}
+}
+
 // dress gives the request that is sent the key of its round.
 func (k *roundKeys) dress(out *http.Request, round int) error {
 	key := idempotency.RoundKey(k.key, round)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strconv"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/middleware"
 	"github.com/surecall/surecall/middleware/middlewaretest"
 	"github.com/surecall/surecall/observe"
@@ -273,7 +275,7 @@ func TestRoundsThatFail(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			r := newRig(t, middlewaretest.Options{Version: c.version}, never)
 			if c.mute {
-				r.session = r.mute(t)
+				r.session = r.connectAs(t, nil)
 			}
 			r.server.Script("pay", catalogued(t, name))
 			_, rec, err := r.call("pay", time.Minute)
@@ -287,10 +289,10 @@ func TestRoundsThatFail(t *testing.T) {
 	}
 }
 
-// mute connects a client that cannot ask its user.
-func (r *rig) mute(t *testing.T) *mcp.ClientSession {
+// connectAs connects a client with options through the stack.
+func (r *rig) connectAs(t *testing.T, opts *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
 	client.AddSendingMiddleware(r.stack.Middleware()...)
 	hc := r.stack.HTTPClient(nil)
 	t.Cleanup(hc.CloseIdleConnections)
@@ -300,4 +302,113 @@ func (r *rig) mute(t *testing.T) *mcp.ClientSession {
 	}
 	t.Cleanup(func() { _ = cs.Close() })
 	return cs
+}
+
+// TestHostsOwnRounds: a host that conducts the rounds itself gets the question as a
+// result and goes on, as the same intent and key; each round has the key that it would
+// have had in the SDK's loop, and a repeat of a round that of the round.
+func TestHostsOwnRounds(t *testing.T) {
+	for _, safety := range []policy.Safety{policy.Keyed, policy.Unsafe} {
+		t.Run(string(safety), func(t *testing.T) {
+			r := newRig(t, middlewaretest.Options{}, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: safety, Retry: policy.Retry{Repeats: -1}}})
+			r.session = r.ownRounds(t)
+			r.server.SetTool(middlewaretest.Tool{Name: "ask", Ask: "Go ahead?", Keyed: safety == policy.Keyed})
+			fault := middlewaretest.Status(429)
+			if safety == policy.Keyed {
+				fault = middlewaretest.Reset().Executed()
+			}
+			third := middlewaretest.SecondRound(fault)
+			third.Round = 3
+			r.server.Script("ask", third)
+			ctx := idempotency.WithIntent(t.Context(), "i")
+			p := &mcp.CallToolParams{Name: "ask", Arguments: map[string]any{"order": 1}}
+			for round := 1; round <= 2; round++ {
+				res, err := r.session.CallTool(ctx, p)
+				if err != nil || !res.NeedsInput() || len(res.InputRequests) != 1 || res.IsError {
+					t.Fatalf("round %d: %v %+v", round, err, res)
+				}
+				p = answered(p, res)
+			}
+			if _, err := r.session.CallTool(ctx, p); err == nil {
+				t.Fatal("round 3 did not fail")
+			}
+			res, err := r.session.CallTool(ctx, p)
+			if err != nil || res.NeedsInput() {
+				t.Fatalf("round 3 again: %v %+v", err, res)
+			}
+			if _, err := r.session.CallTool(ctx, p); err != nil || r.server.Posts("ask") != 4 || r.server.Effects("ask") != 1 || r.asked != 0 {
+				t.Errorf("the intent again: %v, %d POSTs, %d effects, asked %d times", err, r.server.Posts("ask"), r.server.Effects("ask"), r.asked)
+			}
+			r.checkRoundKeys("ask", 1, 2, 3, 3)
+		})
+	}
+}
+
+// TestHostBeginsAnew: a host that has lost the answers begins with round one, whatever
+// the ledger remembers, and comes to the same keys.
+func TestHostBeginsAnew(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{}, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: policy.Keyed, Retry: policy.Retry{Repeats: -1}}})
+	r.session = r.ownRounds(t)
+	r.server.SetTool(middlewaretest.Tool{Name: "ask", Ask: "Go ahead?", Keyed: true})
+	r.server.Script("ask", middlewaretest.SecondRound(middlewaretest.Reset().Executed()))
+	ctx := idempotency.WithIntent(t.Context(), "i")
+	for range 2 {
+		p := &mcp.CallToolParams{Name: "ask"}
+		res, err := r.session.CallTool(ctx, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, _ = r.session.CallTool(ctx, answered(p, res))
+	}
+	if r.server.Effects("ask") != 1 {
+		t.Errorf("%d effects", r.server.Effects("ask"))
+	}
+	r.checkRoundKeys("ask", 1, 2, 1, 2)
+}
+
+// ownRounds connects a client that leaves the rounds to its host.
+func (r *rig) ownRounds(t *testing.T) *mcp.ClientSession {
+	t.Helper()
+	return r.connectAs(t, &mcp.ClientOptions{
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true},
+		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+			r.asked++
+			return &mcp.ElicitResult{Action: "accept"}, nil
+		},
+	})
+}
+
+// answered are the params with which a host goes on after a question.
+func answered(p *mcp.CallToolParams, res *mcp.CallToolResult) *mcp.CallToolParams {
+	next := *p
+	next.RequestState, next.InputResponses = res.RequestState, mcp.InputResponseMap{}
+	for name := range res.InputRequests {
+		next.InputResponses[name] = &mcp.ElicitResult{Action: "accept", Content: map[string]any{"approve": true}}
+	}
+	return &next
+}
+
+// checkRoundKeys checks that the POSTs of a tool carried the keys of these rounds of
+// one call.
+func (r *rig) checkRoundKeys(tool string, rounds ...int) {
+	r.t.Helper()
+	var key string
+	var i int
+	for _, e := range r.server.Entries() {
+		if e.Tool != tool {
+			continue
+		}
+		if key == "" {
+			key = e.Key
+		}
+		if i >= len(rounds) || key == "" || e.Key != idempotency.RoundKey(key, rounds[i]) {
+			r.t.Errorf("POST %d: key %s", i, e.Key)
+		} else if call := string(e.Meta[idempotency.MetaCallKey]); rounds[i] > 1 && call != strconv.Quote(key) {
+			r.t.Errorf("POST %d: call key %s", i, call)
+		}
+		i++
+	}
+	if i != len(rounds) {
+		r.t.Errorf("%d POSTs, want %d", i, len(rounds))
+	}
 }

@@ -33,6 +33,7 @@ func (k *keying) settle(ctx context.Context, ticket *idempotency.Ticket, res mcp
 	if s.State == idempotency.Unknown && k.core.opts.Reconcile != nil && ctx.Err() == nil {
 		res, s, err = k.reconcile(ctx, res, err)
 	}
+	s.Rounds = k.call.rounds
 	k.note(ticket.Settle(ctx, s), s)
 	return res, err
 }
