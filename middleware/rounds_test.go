@@ -412,3 +412,47 @@ func (r *rig) checkRoundKeys(tool string, rounds ...int) {
 		r.t.Errorf("%d POSTs, want %d", i, len(rounds))
 	}
 }
+
+// TestRoundsWithoutHTTP: where there is no wire to look at, the SDK's own words say that
+// its loop has given up.
+func TestRoundsWithoutHTTP(t *testing.T) {
+	question := mcp.InputRequestMap{"q": &mcp.ElicitParams{Message: "Go on?", RequestedSchema: map[string]any{"type": "object"}}}
+	for name, c := range map[string]struct {
+		requests mcp.InputRequestMap
+		opts     *mcp.ClientOptions
+		outcome  observe.Outcome
+		calls    int64
+	}{
+		"endless":    {question, new(user).options(), observe.InvalidToolResult, 10},
+		"no handler": {question, nil, observe.InvalidToolResult, 1},
+		"empty map":  {mcp.InputRequestMap{}, nil, observe.InputRequired, 3},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := mcp.NewServer(&mcp.Implementation{Name: "s", Version: "1"}, nil)
+			var calls atomic.Int64
+			server.AddTool(&mcp.Tool{Name: "pay", InputSchema: map[string]any{"type": "object"}}, func(context.Context, *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+				calls.Add(1)
+				return &mcp.CallToolResult{InputRequests: c.requests, RequestState: "s"}, nil
+			})
+			here, there := mcp.NewInMemoryTransports()
+			ss, err := server.Connect(t.Context(), there, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer ss.Close()
+			var rec *observe.Record
+			stack := middleware.New(&middleware.Options{OnRecord: func(_ context.Context, x *observe.Record) { rec = x }})
+			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, c.opts)
+			client.AddSendingMiddleware(stack.Middleware()...)
+			cs, err := client.Connect(t.Context(), here, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer cs.Close()
+			_, err = cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"})
+			if e := failure(t, err); e.Outcome != c.outcome || rec.Outcome != c.outcome || rec.Decision.Action != "stop" || calls.Load() != c.calls {
+				t.Errorf("%d calls, record %+v, error %v", calls.Load(), rec, err)
+			}
+		})
+	}
+}
