@@ -39,6 +39,10 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	ev := newEvidence(cl.method, cl.tool)
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
 	ev.entry, ev.attended = cl.entry, true
+	if cl.isTool() && cl.params() != nil {
+		ev.params, _ = c.headers.find(target{cl.server.name, cl.tool.Name})
+		ev.given = cl.params().Arguments
+	}
 	started := time.Now()
 	res, err := c.converse(withEvidence(aside(ctx), ev), cl, ev, next)
 	if err != nil && ctx.Err() != nil {

@@ -20,7 +20,9 @@ type evidence struct {
 	method string
 	tool   *policy.Tool // rules for reading the answer; immutable
 	keys   roundKeys
-	entry  *entry // what Admit let in; nil where that is not in use
+	params *paramHeaders // in the place of the SDK's; nil leaves those
+	given  any           // the arguments that they mirror
+	entry  *entry        // what Admit let in; nil where that is not in use
 	// attended says that an Attempt stands above, which waits where the server puts the
 	// call off.
 	attended bool

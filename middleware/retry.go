@@ -41,6 +41,8 @@ type loop struct {
 	next    mcp.MethodHandler
 	budget  *policy.Budget
 	repeats int
+
+	refreshed, refreshSpent bool // the tool's definition; see refresh
 }
 
 func (l *loop) run(ctx context.Context) (mcp.Result, error) {
@@ -65,6 +67,7 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 			return nil, ctx.Err()
 		}
 		l.repeats++
+		l.refreshSpent = l.refreshed
 		l.resume(a)
 	}
 }
@@ -88,7 +91,9 @@ func (l *loop) refusedBetween(a *attempt) bool {
 
 // decide asks the policy, and pays for a repeat.
 func (l *loop) decide(ctx context.Context, a *attempt, res mcp.Result) policy.Decision {
-	question, state := l.question(a, res), l.state(ctx)
+	question := l.question(a, res)
+	l.refresh(ctx, question)
+	state := l.state(ctx)
 	d := l.call.tool.Decide(question, state)
 	if d.Action == policy.Repeat && !l.budget.Take() {
 		state.Budget = false
@@ -125,6 +130,7 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 func (l *loop) state(ctx context.Context) policy.State {
 	s := policy.State{
 		Repeats:   l.repeats,
+		Refreshed: l.refreshed, RefreshSpent: l.refreshSpent,
 		Remaining: policy.NoDeadline,
 		Budget:    l.budget.Has(),
 		Graver:    gravest(l.call.attempts[:len(l.call.attempts)-1]),

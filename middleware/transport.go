@@ -169,6 +169,9 @@ func (t *Transport) send(p *post) (*http.Response, error) {
 	out := p.request.WithContext(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
 	if p.isCall() {
 		out.GetBody = nil
+		if params := p.evidence.params; params != nil {
+			out.Header = params.apply(out.Header, p.evidence.given)
+		}
 		if err := p.evidence.keys.dress(out, p.round); err != nil {
 			p.broken(observe.NetworkError, "the request body could not be read", err, true)
 			p.end()
