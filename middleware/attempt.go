@@ -38,7 +38,7 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
 	ev := newEvidence(cl.method, cl.tool)
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
-	ev.entry, ev.attended = cl.entry, true
+	ev.entry, ev.attended, ev.progress = cl.entry, true, cl.wantProgress()
 	if cl.isTool() && cl.params() != nil {
 		ev.params, _ = c.headers.find(target{cl.server.name, cl.tool.Name})
 		ev.given = cl.params().Arguments

@@ -17,12 +17,13 @@ import (
 // the context and closes it when the SDK returns; what comes later (trace hooks,
 // the end of a body, the cancelled notification's POST) is ignored.
 type evidence struct {
-	method string
-	tool   *policy.Tool // rules for reading the answer; immutable
-	keys   roundKeys
-	params *paramHeaders // in the place of the SDK's; nil leaves those
-	given  any           // the arguments that they mirror
-	entry  *entry        // what Admit let in; nil where that is not in use
+	method   string
+	tool     *policy.Tool // rules for reading the answer; immutable
+	keys     roundKeys
+	params   *paramHeaders // in the place of the SDK's; nil leaves those
+	given    any           // the arguments that they mirror
+	entry    *entry        // what Admit let in; nil where that is not in use
+	progress progress
 	// attended says that an Attempt stands above, which waits where the server puts the
 	// call off.
 	attended bool

@@ -12,13 +12,14 @@ import (
 
 // post is one POST on its way through the Transport.
 type post struct {
-	evidence *evidence
-	envelope envelope
-	request  *http.Request // as the SDK made it
-	tool     *policy.Tool
-	watch    watch
-	proof    sendProof
-	round    int // of a multi-round-trip call, from 1
+	transport *Transport
+	evidence  *evidence
+	envelope  envelope
+	request   *http.Request // as the SDK made it
+	tool      *policy.Tool
+	watch     watch
+	proof     sendProof
+	round     int // of a multi-round-trip call, from 1
 
 	status int          // of the response, with
 	media  string       // its media type; written before the body is handed on
@@ -96,6 +97,9 @@ func (p *post) broken(outcome observe.Outcome, reason string, err error, notSent
 	}
 	p.conclude(v)
 	p.update(func(s *observe.Post) { s.Cause, s.Limited = err, limit != nil })
+	if limit != nil && !notSent {
+		p.transport.cancel(p, limit)
+	}
 }
 
 // err is the error for a POST without a usable answer.

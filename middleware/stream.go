@@ -48,6 +48,7 @@ type streamGuard struct {
 	progress bool // an event id came since the last resumption
 	wait     time.Duration
 	resumed  int
+	asked    []serverRequest
 
 	out   [][]byte // what the SDK has still to read
 	parts [3][]byte
@@ -119,6 +120,14 @@ func (g *streamGuard) message(data []byte) {
 	}
 	for _, d := range v.Deviations {
 		g.post.deviate(d)
+	}
+	if kind == observe.KindRequest {
+		g.ask(data)
+	} else if p := g.post.evidence.progress; p.isOf(data) {
+		g.post.watch.progressed()
+		if p.ours {
+			return
+		}
 	}
 	g.emit(data)
 }
@@ -196,6 +205,7 @@ func (g *streamGuard) fail(how string) {
 // finish ends the stream for the SDK.
 func (g *streamGuard) finish(how string) {
 	g.done = true
+	g.forget()
 	g.post.update(func(s *observe.Post) {
 		if s.Stream.Close == "" {
 			s.Stream.Close = how

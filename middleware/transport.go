@@ -46,6 +46,8 @@ type Transport struct {
 	base  http.RoundTripper
 	core  *core
 	alarm alarm // for the limits of all its POSTs
+
+	requests serverRequests
 }
 
 // NewTransport returns a Transport over base. A nil base is a transport like
@@ -84,6 +86,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case !ok:
 		return t.pass(req)
 	case e.kind != observe.KindRequest:
+		if e.kind == observe.KindResponse {
+			t.requests.answer(newServerRequest(req, e.id))
+		}
 		return t.notify(req)
 	case e.method == "subscriptions/listen":
 		return t.base.RoundTrip(req)
@@ -150,11 +155,12 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 		ev = newEvidence(e.method, t.core.unknownTool(req))
 	}
 	p := &post{
-		evidence: ev,
-		envelope: e,
-		request:  req,
-		tool:     ev.tool,
-		seen:     observe.Post{ID: e.id},
+		transport: t,
+		evidence:  ev,
+		envelope:  e,
+		request:   req,
+		tool:      ev.tool,
+		seen:      observe.Post{ID: e.id},
 	}
 	p.watch.start(req.Context(), &t.alarm, ev.tool.Limits)
 	p.proof.watch = &p.watch

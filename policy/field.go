@@ -28,6 +28,7 @@ const (
 	fieldSilence
 	fieldAttempt
 	fieldCall
+	fieldProgress
 	fieldFailures
 	fieldOpen
 	fieldRate
@@ -74,6 +75,7 @@ var fields = [fieldCount]struct {
 	fieldSilence:         {"limits.silence", func(t *Tool, s *Settings) bool { return number(&t.Limits.Silence, s.Limits.Silence) }},
 	fieldAttempt:         {"limits.attempt", func(t *Tool, s *Settings) bool { return number(&t.Limits.Attempt, s.Limits.Attempt) }},
 	fieldCall:            {"limits.call", func(t *Tool, s *Settings) bool { return number(&t.Limits.Call, s.Limits.Call) }},
+	fieldProgress:        {"limits.progress", func(t *Tool, s *Settings) bool { return option(&t.Limits.Progress, s.Limits.Progress) }},
 	fieldFailures:        {"breaker.failures", func(t *Tool, s *Settings) bool { return number(&t.Breaker.Failures, s.Breaker.Failures) }},
 	fieldOpen:            {"breaker.open", func(t *Tool, s *Settings) bool { return number(&t.Breaker.Open, s.Breaker.Open) }},
 	fieldRate:            {"limiter.rate", func(t *Tool, s *Settings) bool { return number(&t.Limiter.Rate, s.Limiter.Rate) }},
@@ -120,6 +122,14 @@ func flag(dst, v *bool) bool {
 		return false
 	}
 	*dst = *v
+	return true
+}
+
+func option(dst **bool, v *bool) bool {
+	if v == nil {
+		return false
+	}
+	*dst = v
 	return true
 }
 

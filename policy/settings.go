@@ -128,7 +128,15 @@ type Limits struct {
 	Attempt time.Duration
 	// Call bounds the whole call when the caller gives no deadline. Default 10 min.
 	Call time.Duration
+	// Progress lets the server's progress notifications for the call begin Attempt anew,
+	// never Call or the caller's deadline. Silence is over with any byte, progress
+	// included; so the call asks for progress (MCP, progress: progressToken) unless the
+	// caller has done so. Default false.
+	Progress *bool
 }
+
+// Extended reports whether progress extends the limits.
+func (l Limits) Extended() bool { return l.Progress != nil && *l.Progress }
 
 // Breaker settings hold for the tool and, for failures to connect, for the
 // server. In a [Tool], the zero value is no breaker.
