@@ -210,6 +210,29 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
+// TestAuthorizationOfARound: a 401 in a later round is no further round: the second POST
+// carries the round's key, and takes no token of the limiter.
+func TestAuthorizationOfARound(t *testing.T) {
+	h := &authorizer{}
+	r := newRig(t, middlewaretest.Options{}, never, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: policy.Keyed, Limiter: policy.Limiter{Rate: 0.001, Burst: 2, NoWait: new(true)}}})
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, new(user).options())
+	client.AddSendingMiddleware(r.stack.Middleware()...)
+	hc := r.stack.HTTPClient(nil)
+	defer hc.CloseIdleConnections()
+	cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.server.URL(), HTTPClient: hc, OAuthHandler: h}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cs.Close()
+	r.session = cs
+	r.server.Script("ask", middlewaretest.SecondRound(middlewaretest.Status(401)))
+	_, rec, err := r.call("ask", time.Minute)
+	if err != nil || len(rec.Attempts) != 1 || rec.PostCount != 3 || h.asked.Load() != 1 || r.server.Effects("ask") != 1 {
+		t.Errorf("err %v, record %+v", err, rec)
+	}
+	r.checkRoundKeys("ask", 1, 2, 2)
+}
+
 // TestKeyedReplay: with a key header net/http sends a POST again by itself when a
 // reused connection dies; two effects for one RoundTrip.
 func TestKeyedReplay(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 // response becomes one error event with the call's id.
 func (t *Transport) stream(p *post, resp *http.Response) *http.Response {
 	p.update(func(s *observe.Post) { s.Stream = &observe.Stream{} })
-	g := &streamGuard{transport: t, post: p}
+	g := &streamGuard{transport: t, post: p, compressed: resp.Uncompressed}
 	g.attach(resp.Body)
 	resp.Body = g
 	// The SDK does not read every form of the type that means this one.
@@ -49,6 +49,8 @@ type streamGuard struct {
 	wait     time.Duration
 	resumed  int
 	asked    []serverRequest
+
+	compressed bool // net/http undoes it
 
 	out   [][]byte // what the SDK has still to read
 	parts [3][]byte
@@ -184,7 +186,7 @@ func (g *streamGuard) ended(err error) {
 func (g *streamGuard) incomplete(err error) {
 	how, reason, cause := "ended", "the stream ended without a response", error(nil)
 	if !errors.Is(err, io.EOF) {
-		how, reason, cause = "cut", "the stream was cut before the response", err
+		how, reason, cause = "cut", cutReason(g.compressed, "the stream was cut before the response"), err
 	}
 	g.post.broken(observe.StreamIncomplete, reason, cause, false)
 	if g.post.watch.ctx.Err() != nil {
