@@ -31,7 +31,8 @@ const (
 // failures the SDK handles, and subscriptions/listen. GET, DELETE and everything
 // that is not JSON-RPC pass untouched.
 //
-// It never sends a request twice, and for a tools/call it lets nothing below do
+// Where a limit of the policy runs out it tells the server, as far as the protocol
+// version asks for that. It never sends a request twice, and for a tools/call it lets nothing below do
 // so: net/http would repeat a POST with an idempotency header on a dead
 // connection, and on HTTP/2 any POST after RST_STREAM(PROTOCOL_ERROR), as long as
 // the request can rewind its body (Go 1.26). GetBody is therefore cleared on the
