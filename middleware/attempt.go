@@ -63,7 +63,9 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 		return nil, cl.failure(ctx)
 	}
 	if off, ok := putOff(res, nil); ok {
-		return patience(off, cl.failure(ctx)), nil
+		failure := cl.failure(ctx)
+		cl.text = failure.ModelText()
+		return patience(off, failure, cl.text), nil
 	}
 	return res, nil
 }

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+	"golang.org/x/oauth2"
 
 	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/middleware"
@@ -340,4 +341,38 @@ func TestCancelWhileResuming(t *testing.T) {
 		t.Errorf("%v after the cancel: err %v, record %+v", late, err, rec)
 	}
 	r.stillServes(middlewaretest.Fault{})
+}
+
+// signIn is an authorization handler that takes its time.
+type signIn struct{ takes time.Duration }
+
+func (s signIn) TokenSource(context.Context) (oauth2.TokenSource, error) { return nil, nil }
+func (s signIn) Authorize(ctx context.Context, _ *http.Request, resp *http.Response) error {
+	_ = resp.Body.Close()
+	return waitIn(ctx, s.takes)
+}
+
+// TestLimitsPauseForAuthorization: signing in may take longer than any limit of a POST,
+// which then neither ends the call nor the session.
+func TestLimitsPauseForAuthorization(t *testing.T) {
+	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
+		const limit = 100 * time.Millisecond
+		r := newRig(t, so, never, limits(policy.Limits{Headers: limit, Silence: limit, Attempt: limit}))
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+		client.AddSendingMiddleware(r.stack.Middleware()...)
+		hc := r.stack.HTTPClient(nil)
+		t.Cleanup(hc.CloseIdleConnections)
+		cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.server.URL(), HTTPClient: hc, OAuthHandler: signIn{3 * limit}}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer cs.Close()
+		r.session = cs
+		r.server.Script("pay", middlewaretest.Status(401))
+		_, rec, err := r.call("pay", time.Minute)
+		if err != nil || len(rec.Attempts) != 1 || rec.PostCount != 2 || r.server.Effects("pay") != 1 || r.keysOf("pay") != 1 {
+			t.Errorf("err %v, record %+v", err, rec)
+		}
+		r.stillServes(middlewaretest.Fault{})
+	})
 }

@@ -238,8 +238,8 @@ func TestSheddingEnds(t *testing.T) {
 					if err != nil || !res.NeedsInput() || res.RequestState == "" || !res.IsError {
 						t.Fatalf("err %v, result %+v", err, res)
 					}
-					if e, ok := middleware.FailureOf(res); !ok || e.Outcome != observe.InputRequired {
-						t.Errorf("failure %+v", e)
+					if e, ok := middleware.FailureOf(res); !ok || e.Outcome != observe.InputRequired || rec.ModelText != res.Content[0].(*mcp.TextContent).Text {
+						t.Errorf("failure %+v, text %q", e, rec.ModelText)
 					}
 					if rec.Outcome != observe.InputRequired || rec.Decision.Action != "stop" || rec.Delivery != observe.Answered || len(rec.Attempts) != 1 {
 						t.Errorf("record %+v", rec)

@@ -94,8 +94,8 @@ func withoutRequests(id string, result []byte) []byte {
 // patience is what the caller gets of a call that was put off to the end: still an
 // input_required result with its state, for hosts that conduct their own rounds, but
 // one that no other host takes for a success.
-func patience(off *mcp.CallToolResult, e *observe.Error) *mcp.CallToolResult {
-	told, spoken := *off, modelResult(e, e.ModelText())
+func patience(off *mcp.CallToolResult, e *observe.Error, text string) *mcp.CallToolResult {
+	told, spoken := *off, modelResult(e, text)
 	told.Meta = maps.Clone(off.Meta)
 	if told.Meta == nil {
 		told.Meta = mcp.Meta{}
