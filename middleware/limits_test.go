@@ -376,3 +376,28 @@ func TestLimitsPauseForAuthorization(t *testing.T) {
 		r.stillServes(middlewaretest.Fault{})
 	})
 }
+
+// TestCallLimitKeepsTheSession: the limit of the whole call ends it like the caller's
+// deadline: the server is told, and the session lives.
+func TestCallLimitKeepsTheSession(t *testing.T) {
+	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
+		for _, fault := range []string{"hang", "silent-in-body", "sse-silent"} {
+			r := newRig(t, so, never, policy.Rule{Tool: "pay", Settings: policy.Settings{Limits: policy.Limits{Call: 50 * time.Millisecond}}})
+			r.server.Script("pay", catalogued(t, fault))
+			_, rec, err := r.callIn(t.Context(), "pay", nil)
+			if rec.Outcome != observe.Timeout || rec.Delivery != observe.Unknown || errors.Is(err, context.DeadlineExceeded) || rec.DurationMs > 2000 {
+				t.Errorf("%s: err %v, record %+v", fault, err, rec)
+			}
+			for range 100 {
+				if r.server.Counts().Cancelled > 0 {
+					break
+				}
+				time.Sleep(10 * time.Millisecond)
+			}
+			if so.Version == middlewaretest.Version20251125 && r.server.Counts().Cancelled != 1 {
+				t.Errorf("%s: %d cancellations", fault, r.server.Counts().Cancelled)
+			}
+			r.stillServes(middlewaretest.Fault{})
+		}
+	})
+}

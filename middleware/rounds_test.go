@@ -456,3 +456,24 @@ func TestRoundsWithoutHTTP(t *testing.T) {
 		})
 	}
 }
+
+// TestHostsOwnRoundsWithoutLedger: nobody counts the rounds of calls that bypass the
+// ledger, but a later round never has the key of the first.
+func TestHostsOwnRoundsWithoutLedger(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{}, never, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: policy.Idempotent}})
+	r.session = r.ownRounds(t)
+	third := middlewaretest.SecondRound(middlewaretest.Status(503))
+	third.Round = 3
+	r.server.Script("ask", third)
+	ctx := idempotency.WithIntent(t.Context(), "i")
+	p := &mcp.CallToolParams{Name: "ask"}
+	for range 2 {
+		res, err := r.session.CallTool(ctx, p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		p = answered(p, res)
+	}
+	_, _ = r.session.CallTool(ctx, p)
+	r.checkRoundKeys("ask", 1, 2, 2)
+}
