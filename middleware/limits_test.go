@@ -51,10 +51,10 @@ func TestLimitsPauseBetweenRounds(t *testing.T) {
 // TestLimitsPauseForServerRequests: nor do they run while the server's own request on
 // the call's stream waits for a person (before 2026-07-28); afterwards they do.
 func TestLimitsPauseForServerRequests(t *testing.T) {
-	for _, l := range []policy.Limits{{Silence: 100 * time.Millisecond}, {Attempt: 100 * time.Millisecond}} {
+	for _, l := range []policy.Limits{{Silence: 400 * time.Millisecond}, {Attempt: 400 * time.Millisecond}} {
 		t.Run(fmt.Sprint(l), func(t *testing.T) {
 			t.Parallel()
-			u := user{thinks: 300 * time.Millisecond}
+			u := user{thinks: 900 * time.Millisecond}
 			r := newRig(t, middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true}, never, limits(l))
 			r.session = r.connectAs(t, u.options())
 			if _, rec, err := r.call("ask", time.Minute); err != nil || rec.PostCount != 1 {
@@ -84,7 +84,7 @@ func TestLimitsPauseForServerRequests(t *testing.T) {
 // so, the call asks for it where the caller has not, and the caller's deadline stands.
 func TestProgressExtends(t *testing.T) {
 	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
-		const limit = 150 * time.Millisecond
+		const limit = 400 * time.Millisecond
 		for _, c := range []struct {
 			name     string
 			extends  bool
@@ -95,7 +95,7 @@ func TestProgressExtends(t *testing.T) {
 			{"off", false, nil, time.Minute, observe.Timeout},
 			{"on", true, nil, time.Minute, observe.ToolSuccess},
 			{"on, the caller's token", true, "mine", time.Minute, observe.ToolSuccess},
-			{"on, until the deadline", true, nil, 300 * time.Millisecond, observe.Timeout},
+			{"on, until the deadline", true, nil, 600 * time.Millisecond, observe.Timeout},
 		} {
 			r := newRig(t, so, never, limits(policy.Limits{Attempt: limit, Progress: &c.extends}))
 			var mu sync.Mutex
@@ -106,9 +106,9 @@ func TestProgressExtends(t *testing.T) {
 				mu.Unlock()
 			}})
 			r.server.SetTool(middlewaretest.Tool{Name: "work", Streams: true, Run: func(_ context.Context, c middlewaretest.Call) middlewaretest.Result {
-				for i := range 10 {
+				for i := range 6 {
 					time.Sleep(limit / 3)
-					c.Progress(i, 10)
+					c.Progress(i, 6)
 				}
 				return middlewaretest.Result{Text: "done"}
 			}})
@@ -226,13 +226,13 @@ func TestLimitCancelsOnTheServer(t *testing.T) {
 func TestLimitsKeepTheSession(t *testing.T) {
 	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
 		for fault, l := range map[string]policy.Limits{
-			"hang":                     {Headers: 50 * time.Millisecond},
-			"hang-executed":            {Attempt: 50 * time.Millisecond},
-			"silent-after-headers":     {Silence: 50 * time.Millisecond},
-			"silent-in-body":           {Attempt: 50 * time.Millisecond},
-			"sse-silent":               {Silence: 50 * time.Millisecond},
-			"sse-progress-then-silent": {Silence: 50 * time.Millisecond},
-			"sse-comments-forever":     {Attempt: 50 * time.Millisecond},
+			"hang":                     {Headers: 200 * time.Millisecond},
+			"hang-executed":            {Attempt: 200 * time.Millisecond},
+			"silent-after-headers":     {Silence: 200 * time.Millisecond},
+			"silent-in-body":           {Attempt: 200 * time.Millisecond},
+			"sse-silent":               {Silence: 200 * time.Millisecond},
+			"sse-progress-then-silent": {Silence: 200 * time.Millisecond},
+			"sse-comments-forever":     {Attempt: 200 * time.Millisecond},
 		} {
 			rule := limits(l)
 			rule.Tool = "pay"
@@ -356,7 +356,7 @@ func (s signIn) Authorize(ctx context.Context, _ *http.Request, resp *http.Respo
 // which then neither ends the call nor the session.
 func TestLimitsPauseForAuthorization(t *testing.T) {
 	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
-		const limit = 100 * time.Millisecond
+		const limit = 300 * time.Millisecond
 		r := newRig(t, so, never, limits(policy.Limits{Headers: limit, Silence: limit, Attempt: limit}))
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 		client.AddSendingMiddleware(r.stack.Middleware()...)
@@ -382,7 +382,7 @@ func TestLimitsPauseForAuthorization(t *testing.T) {
 func TestCallLimitKeepsTheSession(t *testing.T) {
 	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
 		for _, fault := range []string{"hang", "silent-in-body", "sse-silent"} {
-			r := newRig(t, so, never, policy.Rule{Tool: "pay", Settings: policy.Settings{Limits: policy.Limits{Call: 50 * time.Millisecond}}})
+			r := newRig(t, so, never, policy.Rule{Tool: "pay", Settings: policy.Settings{Limits: policy.Limits{Call: 200 * time.Millisecond}}})
 			r.server.Script("pay", catalogued(t, fault))
 			_, rec, err := r.callIn(t.Context(), "pay", nil)
 			if rec.Outcome != observe.Timeout || rec.Delivery != observe.Unknown || errors.Is(err, context.DeadlineExceeded) || rec.DurationMs > 2000 {

@@ -81,9 +81,9 @@ func TestResumption(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			onBoth(t, func(t *testing.T, so middlewaretest.Options) {
-				r := newRig(t, so, never, policy.Rule{Tool: "pay", Settings: policy.Settings{Limits: policy.Limits{Silence: 90 * time.Millisecond}}})
+				r := newRig(t, so, never, policy.Rule{Tool: "pay", Settings: policy.Settings{Limits: policy.Limits{Silence: 250 * time.Millisecond}}})
 				f := catalogued(t, name)
-				f.Body = "id: %stream%_0\nretry: 300\ndata:\n\n"
+				f.Body = "id: %stream%_0\nretry: 600\ndata:\n\n"
 				r.server.Script("pay", f)
 				_, rec, err := r.call("pay", time.Minute)
 				want, more, resumed := f.Expected(&so), gets(so), resumed
