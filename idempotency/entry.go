@@ -43,6 +43,9 @@ type Entry struct {
 	State State `json:"state"`
 	// Doubt says that an earlier try of the call, or this one, may have taken effect.
 	Doubt bool `json:"doubt,omitempty"`
+	// Rounds is how many rounds of the call were answered with a question: see
+	// [RoundKey].
+	Rounds int `json:"rounds,omitempty"`
 	// Owner is the ledger that began the latest try.
 	Owner string `json:"owner"`
 	// Started is when the call was begun: the first try that may have taken effect.

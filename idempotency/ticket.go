@@ -36,6 +36,9 @@ type Settlement struct {
 	Answer []byte
 	// IsError says that the answer is an error.
 	IsError bool
+	// Rounds is how many rounds of the call, earlier ones included, were answered with a
+	// question.
+	Rounds int
 	// Verified says that the state covers earlier tries of the call too: somebody has
 	// looked. Without it a failed repeat of a call in doubt leaves it in doubt.
 	Verified bool
@@ -56,6 +59,11 @@ func (t *Ticket) Since() time.Time {
 	}
 	return t.entry.Started
 }
+
+// Rounds is how many rounds of the call were answered with a question when it was
+// settled last: where it goes on, and is not begun anew, the next is one more. known is
+// false for a call that was not made before.
+func (t *Ticket) Rounds() (n int, known bool) { return t.entry.Rounds, t.entry.Revision > 1 }
 
 // Adopted reports whether the call has taken over the key, or the answer, of an
 // equal call whose outcome was unknown: see [Call.GuardWindow].
@@ -109,6 +117,7 @@ func (e *Entry) start(r *request, owner string, retention time.Duration) {
 func (e *Entry) settle(s Settlement, now time.Time, retention time.Duration) {
 	e.State = s.outcome(e.Doubt)
 	e.Doubt = e.State == Unknown
+	e.Rounds = s.Rounds
 	e.Changed = now
 	e.Expires = now.Add(retention)
 	if !e.Named && !e.Doubt {

@@ -2,6 +2,7 @@ package middleware
 
 import (
 	"context"
+	"sync"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -42,6 +43,7 @@ func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, cl.failure(ctx)
 		}
 		defer e.abandon()
+		cl.entry = &e
 		res, err := next(ctx, method, req)
 		e.leave(cl.last(ctx, res, err))
 		return res, err
@@ -58,7 +60,7 @@ type entry struct {
 	onServer, onTool func(error)
 	token            *rate.Reservation
 	waited           bool
-	left             bool
+	told             sync.Once // the breakers
 }
 
 // pass takes the attempt past the gate, the breakers and the limiter, or refuses it.
@@ -70,7 +72,7 @@ func (e *entry) pass(ctx context.Context) (refused *attempt) {
 		defer func() { e.call.breaker = graverState(e.server, e.tool) }()
 	}
 	for {
-		waited, refused := hold(ctx, e.gate.remaining(time.Now()), true, "the server asked all callers to wait")
+		waited, refused := e.passGate(ctx)
 		if refused == nil && !waited && e.call.isTool() {
 			waited, refused = e.passTool(ctx)
 		}
@@ -111,43 +113,81 @@ func (e *entry) enter() (refused *attempt) {
 
 // leave tells gate and breakers what the attempt came to.
 func (e *entry) leave(a *attempt) {
-	e.left = true
+	e.call.entry = nil
 	e.gate.hear(a, e.call.tool)
 	if !e.call.isTool() {
 		return
 	}
-	e.onServer(serverVerdict(a).err())
-	e.onTool(toolVerdict(a).err())
+	e.tell(serverVerdict(a), toolVerdict(a))
 	e.call.breaker = graverState(e.server, e.tool)
+}
+
+// tell settles the breakers, once.
+func (e *entry) tell(server, tool verdict) {
+	e.told.Do(func() {
+		e.onServer(server.err())
+		e.onTool(tool.err())
+	})
+}
+
+// answered settles the breakers when a round of the attempt is answered: a person may
+// think for long about the next, and a half-open breaker would wait for its probe. It
+// may be called from another goroutine.
+func (e *entry) answered() { e.tell(success, success) }
+
+// round takes a further round past the gate and the limiter. It is asked below the
+// SDK, whose loop the rounds are, on another goroutine.
+func (e *entry) round(ctx context.Context) (refused *attempt) {
+	if _, _, refused = e.core.takeToken(ctx, e.call); refused != nil {
+		return refused
+	}
+	for {
+		waited, refused := e.passGate(ctx)
+		if refused != nil || !waited {
+			return refused
+		}
+	}
+}
+
+func (e *entry) passGate(ctx context.Context) (waited bool, refused *attempt) {
+	return hold(ctx, e.gate.remaining(time.Now()), true, "the server asked all callers to wait")
 }
 
 // abandon frees the breakers of an attempt that a panic ended: a half-open one would
 // wait for its probe for ever.
 func (e *entry) abandon() {
-	if !e.left && e.call.isTool() {
-		e.onServer(errNeutral)
-		e.onTool(errNeutral)
+	e.call.entry = nil
+	if e.call.isTool() {
+		e.tell(neutral, neutral)
 	}
 }
 
 // limit takes one token of the tool's limiter for the attempt.
 func (e *entry) limit(ctx context.Context) (waited bool, refused *attempt) {
-	l := e.call.tool.Limiter
-	if l.Rate <= 0 || e.token != nil {
-		return false, nil
-	}
-	limiter := e.core.admission.limiters.get(target{e.call.server.name, e.call.tool.Name}, func() *rate.Limiter {
-		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
-	})
-	e.token = limiter.Reserve()
-	if !e.token.OK() {
-		return false, &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
-	}
-	waited, refused = hold(ctx, e.token.Delay(), !l.NoWait, "the rate limit is reached")
-	if refused != nil {
-		e.token.Cancel()
+	if e.token == nil {
+		e.token, waited, refused = e.core.takeToken(ctx, e.call)
 	}
 	return waited, refused
+}
+
+// takeToken takes one token of the tool's limiter, and waits for it where it may.
+func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation, waited bool, refused *attempt) {
+	l := cl.tool.Limiter
+	if l.Rate <= 0 {
+		return nil, false, nil
+	}
+	limiter := c.admission.limiters.get(target{cl.server.name, cl.tool.Name}, func() *rate.Limiter {
+		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
+	})
+	token = limiter.Reserve()
+	if !token.OK() {
+		return token, false, &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
+	}
+	waited, refused = hold(ctx, token.Delay(), !l.NoWait, "the rate limit is reached")
+	if refused != nil {
+		token.Cancel()
+	}
+	return token, waited, refused
 }
 
 // gate is the gate that the call stands before. One that nobody shares is always

@@ -53,7 +53,7 @@ func (t *Transport) document(p *post, resp *http.Response) (*http.Response, erro
 		p.conclude(tooLarge())
 		return nil, p.err()
 	case err != nil:
-		p.broken(observe.StreamIncomplete, "the body was cut short", err, false)
+		p.broken(observe.StreamIncomplete, cutReason(resp.Uncompressed, "the body was cut short"), err, false)
 		p.excerpt(body)
 		return nil, p.err()
 	}
@@ -66,11 +66,28 @@ func (t *Transport) document(p *post, resp *http.Response) (*http.Response, erro
 		p.excerpt(body)
 		return nil, p.err()
 	}
-	if v.Outcome == observe.JSONRPCError {
-		body = errorMessage(p.envelope.id, v.Error)
-	}
-	setBody(resp, body)
+	setBody(resp, p.rewritten(body, &v))
 	return resp, nil
+}
+
+// cutReason names a body that net/http could not decompress to its end (it asks for gzip
+// by itself and undoes it): HTTP may well say that such a body is complete.
+func cutReason(compressed bool, otherwise string) string {
+	if compressed {
+		return "the compressed body was cut short or is not what it says"
+	}
+	return otherwise
+}
+
+// rewritten is a message as the SDK is to read it.
+func (p *post) rewritten(message []byte, v *observe.Verdict) []byte {
+	switch {
+	case v.Outcome == observe.JSONRPCError:
+		return errorMessage(p.envelope.id, v.Error)
+	case p.putOff(v):
+		return resultMessage(p.envelope.id, withoutRequests(v.Result))
+	}
+	return message
 }
 
 // refusal turns a response outside 2xx into an error, except where the HTTP client

@@ -188,8 +188,12 @@ func (c *core) learnTool(server string, t *mcp.Tool) {
 	if t == nil {
 		return
 	}
-	c.hints.put(target{server, t.Name}, hintsOf(t))
+	at := target{server, t.Name}
+	c.hints.put(at, hintsOf(t))
+	if _, ok := c.headers.find(at); ok {
+		c.headers.put(at, nil) // what the SDK lists, it sends
+	}
 	if t.InputSchema != nil {
-		c.schemas.put(target{server, t.Name}, t.InputSchema)
+		c.schemas.put(at, t.InputSchema)
 	}
 }

@@ -38,8 +38,13 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
 	ev := newEvidence(cl.method, cl.tool)
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
+	ev.entry, ev.attended, ev.progress = cl.entry, true, cl.wantProgress()
+	if cl.isTool() && cl.params() != nil {
+		ev.params, _ = c.headers.find(target{cl.server.name, cl.tool.Name})
+		ev.given = cl.params().Arguments
+	}
 	started := time.Now()
-	res, err := cl.invoke(withEvidence(aside(ctx), ev), next)
+	res, err := c.converse(withEvidence(aside(ctx), ev), cl, ev, next)
 	if err != nil && ctx.Err() != nil {
 		ev.settle(settleTime)
 	}
@@ -56,6 +61,11 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	}
 	if err != nil {
 		return nil, cl.failure(ctx)
+	}
+	if off, ok := putOff(res, nil); ok {
+		failure := cl.failure(ctx)
+		cl.text = failure.ModelText()
+		return patience(off, failure, cl.text), nil
 	}
 	return res, nil
 }

@@ -29,6 +29,8 @@ type call struct {
 	ledger  *observe.LedgerRecord
 	started time.Time
 
+	token    string // for progress, where that is ours
+	entry    *entry // the attempt's, while it is let in
 	attempts []attempt
 	judged   bool // the last attempt is that of the latest next
 	decision policy.Decision

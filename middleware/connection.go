@@ -123,6 +123,9 @@ func (c *connection) request(ctx context.Context, m *jsonrpc.Request) error {
 		h.pipe()
 	}
 	p := c.open(ctx, m)
+	if err := p.post.admit(); err != nil {
+		return rejected(err)
+	}
 	text, err := c.encode(p, m)
 	if err == nil {
 		err = ctx.Err()
@@ -151,7 +154,6 @@ func (c *connection) open(ctx context.Context, m *jsonrpc.Request) *pending {
 	}
 	p.join(func() *policy.Tool { return c.unknownTool(m) })
 	p.watch.start(ctx, &c.alarm, p.tool.Limits)
-	p.watch.connected() // of the phases' limits none applies here: that of the attempt does
 	return &pending{post: p, id: m.ID}
 }
 
@@ -177,6 +179,8 @@ func (c *connection) encode(p *pending, m *jsonrpc.Request) ([]byte, error) {
 
 // send queues a request and waits until it was written.
 func (c *connection) send(p *pending) error {
+	p.post.watch.sending()
+	p.post.watch.connected() // of the phases' limits none applies here: that of the attempt does
 	if err := c.calls.add(p); err != nil {
 		c.fail(p, err, true)
 		return err

@@ -21,6 +21,7 @@ type core struct {
 	failed    registry[*failedCalls]
 	hints     registry[policy.Annotations]
 	schemas   registry[any]
+	headers   registry[*paramHeaders] // of definitions that the SDK has not seen
 }
 
 func newCore(opts *Options) *core {

@@ -25,7 +25,14 @@
 // transport (send a clone, with trace hooks from sent and conn, and limits by
 // alarm), then answer (a JSON document, or a refusal), stream and resume (events),
 // or notify (nobody waits); synthetic makes the errors that take the place of an
-// answer. What it saw is a post, kept in the evidence of its attempt.
+// answer. The limits stand still for a server's own request (asked), progress extends
+// them (progress), and where one runs out the server is told (cancel). What it saw is a
+// post, kept in the evidence of its attempt.
+//
+// The rounds of a call run in the SDK, inside one attempt: the Transport admits them
+// and gives them their keys (admit, rounds); Attempt waits where a server only puts the
+// call off (shedding). Retry resumes at the round that failed, and cures a header
+// mismatch (mismatch, paramheader).
 //
 // Over standard input and output a connection stands in the Transport's place:
 //

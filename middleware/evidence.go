@@ -16,9 +16,16 @@ import (
 // the context and closes it when the SDK returns; what comes later (trace hooks,
 // the end of a body, the cancelled notification's POST) is ignored.
 type evidence struct {
-	method string
-	tool   *policy.Tool // rules for reading the answer; immutable
-	keys   roundKeys
+	method   string
+	tool     *policy.Tool // rules for reading the answer; immutable
+	keys     roundKeys
+	params   *paramHeaders // in the place of the SDK's; nil leaves those
+	given    any           // the arguments that they mirror
+	entry    *entry        // what Admit let in; nil where that is not in use
+	progress progress
+	// attended says that an Attempt stands above, which waits where the server puts the
+	// call off.
+	attended bool
 
 	mu     sync.Mutex
 	closed bool
@@ -65,7 +72,7 @@ func (e *evidence) owns(p *post) bool {
 	if !last.toSamePeer(p) {
 		return false
 	}
-	return last.seen.Verdict.Outcome != observe.InputRequired || p.answersQuestion()
+	return !asked(&last.seen) || p.answersQuestion()
 }
 
 // namesOther reports whether the headers of a POST name another tool.
@@ -137,6 +144,9 @@ func (e *evidence) conclude(p *post, v observe.Verdict, replays int) {
 	defer e.mu.Unlock()
 	if e.closed || p.seen.Verdict.Outcome != "" {
 		return
+	}
+	if v.Outcome == observe.InputRequired && e.entry != nil {
+		e.entry.answered()
 	}
 	p.seen.Replays = replays
 	v.Deviations = append(p.seen.Verdict.Deviations, v.Deviations...)

@@ -89,12 +89,27 @@ func (c *connection) classify(l *line, asked *pending) (observe.MessageKind, obs
 // pass hands on a request or a notification of the server's.
 func (c *connection) pass(l *line, v observe.Verdict) jsonrpc.Message {
 	c.note(v.Deviations...)
+	if c.progressed(l.data) {
+		return nil
+	}
 	m, err := jsonrpc.DecodeMessage(l.data)
 	if err != nil {
 		c.note(observe.DeviationUnclaimed)
 		return nil
 	}
 	return m
+}
+
+// progressed begins the limit of a request anew that a notification tells of, and
+// reports whether nobody above has asked for it.
+func (c *connection) progressed(data []byte) (ours bool) {
+	for _, p := range c.calls.all() {
+		if of := p.post.evidence.progress; of.isOf(data) {
+			p.post.watch.progressed()
+			return of.ours
+		}
+	}
+	return false
 }
 
 // answer settles a request by a line and returns what the SDK gets.
@@ -108,6 +123,8 @@ func (c *connection) answer(p *pending, v observe.Verdict, l *line) jsonrpc.Mess
 	}
 	p.post.end()
 	switch {
+	case p.post.putOff(&v):
+		return &jsonrpc.Response{ID: p.id, Result: withoutRequests(v.Result)}
 	case v.Outcome.Usable():
 		c.learnVersion(p, v.Result)
 		return &jsonrpc.Response{ID: p.id, Result: v.Result}

@@ -56,6 +56,7 @@ func (k *keying) run(ctx context.Context) (mcp.Result, error) {
 			return k.refuse(ctx, err)
 		}
 		k.carry(ownKey(ctx, cl, host, k.core.opts.NewKey), cl.named)
+		cl.resumeRounds(0, false)
 		return k.next(ctx, cl.method, cl.request)
 	}
 	cl.ledger = &observe.LedgerRecord{Step: observe.LedgerBlocked} // until it passes
@@ -104,9 +105,10 @@ func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, *
 // doubt.
 func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Result, error) {
 	cl := k.call
-	defer ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Unknown}) //nolint:errcheck // for panics alone
+	rounds, _ := ticket.Rounds()
+	defer ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Unknown, Rounds: rounds}) //nolint:errcheck // for panics alone
 	if err := k.core.checkArgument(ctx, cl); err != nil {
-		_ = ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Failed})
+		_ = ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Failed, Rounds: rounds})
 		return k.refuse(ctx, err)
 	}
 	// Others may wait for the answer of a call whose key was adopted.
@@ -122,6 +124,7 @@ func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Resu
 		// It repeats a call that may have taken effect, whatever becomes of this try.
 		cl.ledger.Since, cl.doubt = &since, true
 	}
+	cl.resumeRounds(ticket.Rounds())
 	res, err := k.next(ctx, cl.method, cl.request)
 	return k.settle(ctx, ticket, res, err)
 }

@@ -33,6 +33,8 @@ type watch struct {
 	since   time.Time  // when the phase began, or bytes were heard
 	whole   time.Time  // when the POST as a whole is over time; zero is never
 	over    bool
+	paused  int       // how much the other side waits for
+	held    time.Time // when the first of that came
 
 	due time.Time // guarded by alarm.mu
 }
@@ -40,8 +42,14 @@ type watch struct {
 func (w *watch) start(ctx context.Context, a *alarm, l policy.Limits) {
 	w.limits, w.alarm = l, a
 	w.ctx, w.cancel = context.WithCancelCause(ctx)
-	if l.Attempt > 0 {
-		w.whole = time.Now().Add(l.Attempt)
+}
+
+// sending begins the POST as a whole.
+func (w *watch) sending() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.limits.Attempt > 0 {
+		w.whole = time.Now().Add(w.limits.Attempt)
 	}
 }
 
@@ -91,8 +99,49 @@ func (w *watch) hold() {
 	}
 }
 
+// pause stops all clocks of the POST: the server waits for us. Each pause needs a
+// resume.
+func (w *watch) pause() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused++; w.paused == 1 && !w.over {
+		w.held = time.Now()
+		w.set()
+	}
+}
+
+// resume lets the clocks go on, the silence from its beginning.
+func (w *watch) resume() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.paused--; w.paused > 0 || w.over {
+		return
+	}
+	w.since = time.Now()
+	if !w.whole.IsZero() {
+		w.whole = w.whole.Add(w.since.Sub(w.held))
+	}
+	w.set()
+}
+
+// progressed begins the POST as a whole anew.
+func (w *watch) progressed() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over || w.whole.IsZero() {
+		return
+	}
+	w.whole = time.Now().Add(w.limits.Attempt)
+	w.held = time.Now()
+	w.set()
+}
+
 // set tells the alarm of the earlier of the two deadlines. w.mu is held.
 func (w *watch) set() {
+	if w.paused > 0 {
+		w.alarm.set(w, time.Time{})
+		return
+	}
 	due := w.whole
 	if phase := w.since.Add(w.running.after); w.running.after > 0 && (due.IsZero() || phase.Before(due)) {
 		due = phase
@@ -104,7 +153,7 @@ func (w *watch) set() {
 func (w *watch) expire() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.over {
+	if w.over || w.paused > 0 {
 		return
 	}
 	limit := w.running

@@ -14,19 +14,20 @@ import (
 // post is one POST on its way through the Transport, or one request on a connection
 // without HTTP.
 type post struct {
-	evidence *evidence
-	envelope envelope
-	ctx      context.Context               // of the request, as the SDK gave it
-	version  string                        // of the protocol, or ""
-	body     func() (io.ReadCloser, error) // the request's message
-	request  *http.Request                 // as the SDK made it; nil without HTTP
-	peer     *connection                   // nil over HTTP
-	tool     *policy.Tool
-	watch    watch
-	proof    sendProof
-	round    int          // of a multi-round-trip call, from 1
-	session  *httpSession // nil where the server has none
-	lease    lease        // of the session, under which the POST goes out
+	transport *Transport // nil without HTTP
+	evidence  *evidence
+	envelope  envelope
+	ctx       context.Context               // of the request, as the SDK gave it
+	version   string                        // of the protocol, or ""
+	body      func() (io.ReadCloser, error) // the request's message
+	request   *http.Request                 // as the SDK made it; nil without HTTP
+	peer      *connection                   // nil over HTTP
+	tool      *policy.Tool
+	watch     watch
+	proof     sendProof
+	round     int          // of a multi-round-trip call, from 1
+	session   *httpSession // nil where the server has none
+	lease     lease        // of the session, under which the POST goes out
 
 	status int          // of the response, with
 	media  string       // its media type; written before the body is handed on
@@ -91,6 +92,21 @@ func (p *post) deviate(d observe.Deviation) {
 	})
 }
 
+// admit lets a further round of an attempt through, or holds it back like a call.
+func (p *post) admit() error {
+	if p.evidence.entry == nil || !p.evidence.continues(p) {
+		return nil
+	}
+	refused := p.evidence.entry.round(p.ctx)
+	if refused == nil {
+		return nil
+	}
+	p.conclude(observe.Verdict{Outcome: refused.Outcome, Delivery: refused.Delivery, Reason: refused.Reason})
+	p.update(func(s *observe.Post) { s.RetryAfter, s.HasRetryAfter = refused.retryIn, refused.hasRetry })
+	p.end()
+	return p.err()
+}
+
 // end releases the limits of the POST; nothing more will be seen of it.
 func (p *post) end() { p.watch.stop() }
 
@@ -112,6 +128,9 @@ func (p *post) broken(outcome observe.Outcome, reason string, err error, notSent
 	}
 	p.conclude(v)
 	p.update(func(s *observe.Post) { s.Cause, s.Limited = err, limit != nil })
+	if limit != nil && !notSent && p.transport != nil {
+		p.transport.cancel(p, limit)
+	}
 }
 
 // err is the error for a POST without a usable answer.

@@ -59,6 +59,7 @@ func (g *streamGuard) resume() {
 		return
 	}
 	g.post.update(func(s *observe.Post) { s.Stream.Resumed++ })
+	g.compressed = resp.Uncompressed
 	g.attach(resp.Body)
 }
 

@@ -42,6 +42,8 @@ type loop struct {
 	budget  *policy.Budget
 	repeats int
 	healed  bool // a repeat rested on the renewal of the session
+
+	refreshed, refreshSpent bool // the tool's definition; see refresh
 }
 
 func (l *loop) run(ctx context.Context) (mcp.Result, error) {
@@ -67,6 +69,7 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 		}
 		l.repeats++
 		l.healed = l.healed || a.Outcome == observe.SessionLost
+		l.refreshSpent = l.refreshed
 		l.resume(a)
 	}
 }
@@ -80,7 +83,7 @@ func (l *loop) refusedBetween(a *attempt) bool {
 		return false
 	}
 	n := len(l.call.attempts)
-	if n < 2 {
+	if n < 2 || len(a.posts) > 0 { // a later round may have been held back
 		return false
 	}
 	l.call.decision = policy.Decision{Action: policy.Stop, Reason: "no repeat: " + a.Reason, Rule: "default"}
@@ -90,7 +93,9 @@ func (l *loop) refusedBetween(a *attempt) bool {
 
 // decide asks the policy, and pays for a repeat.
 func (l *loop) decide(ctx context.Context, a *attempt, res mcp.Result) policy.Decision {
-	question, state := l.question(a, res), l.state(ctx, a)
+	question := l.question(a, res)
+	l.refresh(ctx, question)
+	state := l.state(ctx, a)
 	d := l.call.tool.Decide(question, state)
 	if d.Action == policy.Repeat && !d.Cured && !l.budget.Take() {
 		state.Budget = false
@@ -127,6 +132,7 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 func (l *loop) state(ctx context.Context, a *attempt) policy.State {
 	s := policy.State{
 		Repeats:   l.repeats,
+		Refreshed: l.refreshed, RefreshSpent: l.refreshSpent,
 		Remaining: policy.NoDeadline,
 		Budget:    l.budget.Has(),
 		Healed:    a.Post != nil && a.Post.Healed,
@@ -142,12 +148,9 @@ func (l *loop) state(ctx context.Context, a *attempt) policy.State {
 
 // resume lets the repeat go on from the round that failed.
 func (l *loop) resume(a *attempt) {
-	if a.resume == nil || l.call.params() == nil {
-		return
+	if a.resume != nil {
+		l.call.goOn(*a.resume)
 	}
-	params := *l.call.params()
-	params.InputResponses, params.RequestState = a.resume.responses, a.resume.state
-	l.call.replace(&params)
 }
 
 // budget is the retry budget of the call's server and tool; reading methods have

@@ -29,6 +29,22 @@ func (e *evidence) round() int {
 	return 1 + e.keys.before + answeredRounds(e.posts)
 }
 
+// questions is how many rounds of the attempt were answered with a question.
+func (e *evidence) questions() int {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return answeredRounds(e.posts)
+}
+
+// continues reports whether a POST is a further round of its attempt: one that
+// follows an input_required answer.
+func (e *evidence) continues(p *post) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	n := len(e.posts)
+	return n > 1 && e.posts[n-1] == p && e.posts[n-2].seen.Verdict.Outcome == observe.InputRequired
+}
+
 func answeredRounds(posts []*post) int {
 	n := 0
 	for _, p := range posts {
@@ -44,6 +60,20 @@ func answeredRounds(posts []*post) int {
 // after that is the same round.
 func asked(p *observe.Post) bool {
 	return p.Verdict.Outcome == observe.InputRequired && p.Verdict.InputRequests > 0
+}
+
+// resumeRounds counts on where the caller goes on with a call whose question it has
+// answered itself, as hosts do that have switched the SDK's loop off. answered is what
+// the ledger remembers; where nobody does, one round at least is over.
+func (cl *call) resumeRounds(answered int, known bool) {
+	p := cl.params()
+	switch {
+	case p.RequestState == "" && len(p.InputResponses) == 0:
+	case known:
+		cl.rounds = answered
+	default:
+		cl.rounds = 1
+	}
 }
 
 // dress gives the request that is sent the key of its round.

@@ -210,6 +210,29 @@ func TestAuthorization(t *testing.T) {
 	}
 }
 
+// TestAuthorizationOfARound: a 401 in a later round is no further round: the second POST
+// carries the round's key, and takes no token of the limiter.
+func TestAuthorizationOfARound(t *testing.T) {
+	h := &authorizer{}
+	r := newRig(t, middlewaretest.Options{}, never, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: policy.Keyed, Limiter: policy.Limiter{Rate: 0.001, Burst: 2, NoWait: new(true)}}})
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, new(user).options())
+	client.AddSendingMiddleware(r.stack.Middleware()...)
+	hc := r.stack.HTTPClient(nil)
+	defer hc.CloseIdleConnections()
+	cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.server.URL(), HTTPClient: hc, OAuthHandler: h}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer cs.Close()
+	r.session = cs
+	r.server.Script("ask", middlewaretest.SecondRound(middlewaretest.Status(401)))
+	_, rec, err := r.call("ask", time.Minute)
+	if err != nil || len(rec.Attempts) != 1 || rec.PostCount != 3 || h.asked.Load() != 1 || r.server.Effects("ask") != 1 {
+		t.Errorf("err %v, record %+v", err, rec)
+	}
+	r.checkRoundKeys("ask", 1, 2, 2)
+}
+
 // TestKeyedReplay: with a key header net/http sends a POST again by itself when a
 // reused connection dies; two effects for one RoundTrip.
 func TestKeyedReplay(t *testing.T) {
@@ -267,18 +290,24 @@ func TestKeyHeaderOnlyForKeyed(t *testing.T) {
 // TestRoundsAreResumed: a repeat goes on from the round that failed, and the user
 // is asked once.
 func TestRoundsAreResumed(t *testing.T) {
-	for _, f := range []middlewaretest.Fault{
-		middlewaretest.SecondRound(middlewaretest.Status(503)),
-		middlewaretest.SecondRound(middlewaretest.Reset()),
+	for _, c := range []struct {
+		safety policy.Safety
+		fault  middlewaretest.Fault
+	}{
+		{policy.Idempotent, middlewaretest.Status(503)},
+		{policy.Idempotent, middlewaretest.Reset()},
+		{policy.Keyed, middlewaretest.Reset().Executed()},
+		{policy.Unsafe, middlewaretest.Status(429)},
 	} {
-		r := newRig(t, middlewaretest.Options{}, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: policy.Idempotent}})
-		r.server.Script("ask", f)
+		r := newRig(t, middlewaretest.Options{}, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: c.safety}})
+		r.server.SetTool(middlewaretest.Tool{Name: "ask", Ask: "Go ahead?", Keyed: c.safety == policy.Keyed})
+		r.server.Script("ask", middlewaretest.SecondRound(c.fault))
 		_, rec, err := r.call("ask", time.Minute)
 		if err != nil || rec.Outcome != observe.ToolSuccess || len(rec.Attempts) != 2 {
-			t.Errorf("%s: err %v, record %+v", f.Name, err, rec)
+			t.Errorf("%s: err %v, record %+v", c.fault.Name, err, rec)
 		}
-		if r.asked != 1 || r.server.Effects("ask") != 1 {
-			t.Errorf("%s: asked %d times, %d effects", f.Name, r.asked, r.server.Effects("ask"))
+		if r.asked != 1 || r.server.Effects("ask") != 1 || r.server.Posts("ask") != 3 {
+			t.Errorf("%s: asked %d times, %d effects, %d POSTs", c.fault.Name, r.asked, r.server.Effects("ask"), r.server.Posts("ask"))
 		}
 	}
 }

@@ -32,6 +32,7 @@ func (k *keying) settle(ctx context.Context, ticket *idempotency.Ticket, res mcp
 	if look := k.core.reconciler(k.call); s.State == idempotency.Unknown && look != nil && ctx.Err() == nil {
 		res, s, err = k.reconcile(ctx, look, res, err)
 	}
+	s.Rounds = k.call.rounds
 	k.note(ticket.Settle(ctx, s), s)
 	return res, err
 }

@@ -48,6 +48,8 @@ type orders struct {
 	Ask    bool     `json:"ask,omitempty"`    // a question first, once
 	Exit   bool     `json:"exit,omitempty"`
 	Deaf   bool     `json:"deaf,omitempty"` // nothing is read from then on
+	Shed   int      `json:"shed,omitempty"` // calls that are put off, before the answer
+	Work   int      `json:"work,omitempty"` // steps of 50 ms with progress, before the answer
 	Pad    string   `json:"pad,omitempty"`
 }
 
@@ -114,7 +116,17 @@ func (s *lineServer) call(r *lineRequest) bool {
 		s.answer(r, `{"resultType":"input_required","requestState":"s","inputRequests":{"q":{"method":"elicitation/create","params":{"mode":"form","message":"m","requestedSchema":{"type":"object","properties":{}}}}}}`)
 		return true
 	}
+	if len(s.metas) <= o.Shed {
+		s.answer(r, fmt.Sprintf(`{"resultType":"input_required","requestState":"s%d","inputRequests":{}}`, len(s.metas)))
+		return true
+	}
 	s.effect(r.Params.Name)
+	for i := range o.Work {
+		time.Sleep(50 * time.Millisecond)
+		if token, _ := json.Marshal(r.Params.Meta["progressToken"]); string(token) != "null" {
+			s.say(r, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, token, i))
+		}
+	}
 	if s.noise != "" {
 		s.say(r, s.noise)
 	}

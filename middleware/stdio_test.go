@@ -370,6 +370,49 @@ func TestStdioLimits(t *testing.T) {
 	})
 }
 
+// TestStdioShedding: a server that puts the call off is asked again after a wait, and
+// not at once as the SDK does.
+func TestStdioShedding(t *testing.T) {
+	backoff := policy.Rule{Tool: "pay", Settings: policy.Settings{Retry: policy.Retry{Backoff: 20 * time.Millisecond}}}
+	r, s := newPipeRig(t, "2026-07-28", backoff)
+	started := time.Now()
+	_, rec, err := r.call("pay", orders{Shed: 4}, 20*time.Second)
+	if err != nil || rec.PostCount != 5 || len(rec.Attempts) != 1 || s.count("pay") != 1 || time.Since(started) < 150*time.Millisecond {
+		t.Errorf("after %v: %v, %+v", time.Since(started), err, rec)
+	}
+	r, s = newPipeRig(t, "2026-07-28", backoff)
+	res, rec, err := r.call("pay", orders{Shed: 1000}, 400*time.Millisecond)
+	if err != nil || rec.Outcome != observe.InputRequired || rec.Decision.Action != "stop" || !res.NeedsInput() || !res.IsError || s.count("pay") != 0 {
+		t.Errorf("without end: %v, %+v, record %+v", err, res, rec)
+	}
+}
+
+// TestStdioProgressExtends: where the policy says so, progress begins the limit of an
+// attempt anew.
+func TestStdioProgressExtends(t *testing.T) {
+	onVersions(t, func(t *testing.T, version string) {
+		for _, extends := range []bool{false, true} {
+			limit := policy.Rule{Tool: "pay", Settings: policy.Settings{Limits: policy.Limits{Attempt: 400 * time.Millisecond, Progress: &extends}}}
+			r, s := newPipeRig(t, version, limit)
+			_, rec, err := r.call("pay", orders{Work: 14}, 20*time.Second)
+			if (err == nil) != extends || (rec.Outcome == observe.Timeout) == extends || s.count("pay") != 1 {
+				t.Errorf("extends %t: %v, %+v", extends, err, rec)
+			}
+		}
+	})
+}
+
+// TestStdioLaterRoundsAreAdmitted: a later round takes its token of the limiter.
+func TestStdioLaterRoundsAreAdmitted(t *testing.T) {
+	slow := policy.Rule{Tool: "pay", Settings: policy.Settings{Limiter: policy.Limiter{Rate: 10, Burst: 1}}}
+	r, s := newPipeRig(t, "2026-07-28", slow)
+	started := time.Now()
+	_, rec, err := r.call("pay", orders{Ask: true}, 20*time.Second)
+	if err != nil || rec.PostCount != 2 || s.count("pay") != 1 || time.Since(started) < 90*time.Millisecond {
+		t.Errorf("after %v: %v, %+v", time.Since(started), err, rec)
+	}
+}
+
 // TestStdioTooLarge: an answer over the limit ends its call, however large it is.
 func TestStdioTooLarge(t *testing.T) {
 	onVersions(t, func(t *testing.T, version string) {

@@ -23,7 +23,7 @@ const (
 // response becomes one error event with the call's id.
 func (t *Transport) stream(p *post, resp *http.Response) *http.Response {
 	p.update(func(s *observe.Post) { s.Stream = &observe.Stream{} })
-	g := &streamGuard{transport: t, post: p}
+	g := &streamGuard{transport: t, post: p, compressed: resp.Uncompressed}
 	g.attach(resp.Body)
 	resp.Body = g
 	// The SDK does not read every form of the type that means this one.
@@ -48,6 +48,9 @@ type streamGuard struct {
 	progress bool // an event id came since the last resumption
 	wait     time.Duration
 	resumed  int
+	asked    []serverRequest
+
+	compressed bool // net/http undoes it
 
 	out   [][]byte // what the SDK has still to read
 	parts [3][]byte
@@ -120,6 +123,14 @@ func (g *streamGuard) message(data []byte) {
 	for _, d := range v.Deviations {
 		g.post.deviate(d)
 	}
+	if kind == observe.KindRequest {
+		g.ask(data)
+	} else if p := g.post.evidence.progress; p.isOf(data) {
+		g.post.watch.progressed()
+		if p.ours {
+			return
+		}
+	}
 	g.emit(data)
 }
 
@@ -131,15 +142,12 @@ func (g *streamGuard) terminal(data []byte, v observe.Verdict) {
 	g.post.update(func(s *observe.Post) { s.Stream.Terminal = v.Outcome.Answered() })
 	g.post.weigh(&v, data)
 	g.post.conclude(v)
-	switch {
-	case !v.Outcome.Answered():
+	if !v.Outcome.Answered() {
 		g.post.excerpt(data)
 		g.fail("complete")
 		return
-	case v.Outcome == observe.JSONRPCError:
-		data = errorMessage(g.post.envelope.id, v.Error)
 	}
-	g.emit(data)
+	g.emit(g.post.rewritten(data, &v))
 	g.finish("complete")
 }
 
@@ -179,7 +187,7 @@ func (g *streamGuard) ended(err error) {
 func (g *streamGuard) incomplete(err error) {
 	how, reason, cause := "ended", "the stream ended without a response", error(nil)
 	if !errors.Is(err, io.EOF) {
-		how, reason, cause = "cut", "the stream was cut before the response", err
+		how, reason, cause = "cut", cutReason(g.compressed, "the stream was cut before the response"), err
 	}
 	g.post.broken(observe.StreamIncomplete, reason, cause, false)
 	if g.post.watch.ctx.Err() != nil {
@@ -200,6 +208,7 @@ func (g *streamGuard) fail(how string) {
 // finish ends the stream for the SDK.
 func (g *streamGuard) finish(how string) {
 	g.done = true
+	g.forget()
 	g.post.update(func(s *observe.Post) {
 		if s.Stream.Close == "" {
 			s.Stream.Close = how

@@ -35,6 +35,9 @@ const (
 // goes on to see the id that it knows. It does so for the sessions that were used
 // last, a few thousand.
 //
+// Where a limit of the policy runs out it tells the server, as far as the protocol
+// version asks for that.
+//
 // It never sends a request of the SDK's twice, and for a tools/call it lets nothing below do
 // so: net/http would repeat a POST with an idempotency header on a dead
 // connection, and on HTTP/2 any POST after RST_STREAM(PROTOCOL_ERROR), as long as
@@ -52,6 +55,7 @@ type Transport struct {
 	alarm alarm // for the limits of all its POSTs
 
 	sessions registry[*httpSession] // by endpoint and the id that the SDK knows
+	requests serverRequests
 }
 
 // NewTransport returns a Transport over base. A nil base is a transport like
@@ -93,6 +97,9 @@ func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	case !ok:
 		return t.pass(req)
 	case e.kind != observe.KindRequest:
+		if e.kind == observe.KindResponse {
+			t.requests.answer(newServerRequest(req, e.id))
+		}
 		return t.notify(req)
 	case e.method == "subscriptions/listen":
 		return t.base.RoundTrip(req)
@@ -121,6 +128,9 @@ func isHandshake(method string) bool { return method == "initialize" || method =
 func (t *Transport) call(req *http.Request, e envelope) (*http.Response, error) {
 	p := t.open(req, e)
 	if err := p.enter(t.session(req)); err != nil {
+		return nil, err
+	}
+	if err := p.admit(); err != nil {
 		return nil, err
 	}
 	resp, err := t.send(p)
@@ -160,11 +170,12 @@ func handshakeVerdict(status int) observe.Verdict {
 // middleware is in use.
 func (t *Transport) open(req *http.Request, e envelope) *post {
 	p := &post{
-		envelope: e,
-		ctx:      req.Context(),
-		version:  req.Header.Get(headerProtocolVersion),
-		body:     req.GetBody,
-		request:  req,
+		transport: t,
+		envelope:  e,
+		ctx:       req.Context(),
+		version:   req.Header.Get(headerProtocolVersion),
+		body:      req.GetBody,
+		request:   req,
 	}
 	p.join(func() *policy.Tool { return t.core.unknownTool(req) })
 	p.watch.start(p.ctx, &t.alarm, p.tool.Limits)
@@ -178,12 +189,16 @@ func (t *Transport) send(p *post) (*http.Response, error) {
 	out := p.session.under(p.request, p.lease).WithContext(httptrace.WithClientTrace(p.watch.ctx, p.proof.trace()))
 	if p.isCall() {
 		out.GetBody = nil
+		if params := p.evidence.params; params != nil {
+			out.Header = params.apply(out.Header, p.evidence.given)
+		}
 		if err := p.evidence.keys.dress(out, p.round); err != nil {
 			p.broken(observe.NetworkError, "the request body could not be read", err, true)
 			p.end()
 			return nil, p.err()
 		}
 	}
+	p.watch.sending()
 	resp, err := t.base.RoundTrip(out)
 	if err == nil && resp == nil {
 		err = errNoResponse

@@ -118,6 +118,12 @@ type bench struct {
 // built-in tools.
 func newBench(t testing.TB, call func(int, posted) (*http.Response, error), rules ...policy.Rule) *bench {
 	t.Helper()
+	return newBenchOf(t, nil, call, rules...)
+}
+
+// newBenchOf is newBench for a client with options.
+func newBenchOf(t testing.TB, opts *mcp.ClientOptions, call func(int, posted) (*http.Response, error), rules ...policy.Rule) *bench {
+	t.Helper()
 	server := mcp.NewServer(&mcp.Implementation{Name: "fake", Version: "1"}, nil)
 	mcp.AddTool(server, &mcp.Tool{Name: "pay"}, func(context.Context, *mcp.CallToolRequest, struct{}) (*mcp.CallToolResult, any, error) {
 		return nil, nil, nil
@@ -134,7 +140,7 @@ func newBench(t testing.TB, call func(int, posted) (*http.Response, error), rule
 			b.mu.Unlock()
 		},
 	})
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
 	client.AddSendingMiddleware(stack.Middleware()...)
 	hc := stack.HTTPClient(&http.Client{Transport: b.wire})
 	cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: "http://fake.test/mcp", HTTPClient: hc}, nil)

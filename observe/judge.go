@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"strings"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -93,15 +94,15 @@ func judgeOpen(p *Post, r Return) Judgement {
 // multi-round-trip loop runs inside the attempt and ended after that answer.
 func judgeRound(v Verdict, r Return) Judgement {
 	switch {
-	case r.Err == nil:
-		return Judgement{Outcome: InputRequired, Delivery: Answered}
-	case r.CtxErr != nil:
+	case r.Err != nil && r.CtxErr != nil:
 		o, reason := ctxOutcome(r.CtxErr)
 		return Judgement{Outcome: o, Delivery: Answered, Reason: reason + " while input was awaited"}
 	case v.InputRequests == 0:
-		return Judgement{Outcome: InputRequired, Delivery: Answered, Reason: "the server kept putting the call off"}
+		return Judgement{Outcome: InputRequired, Delivery: Answered, Reason: reasonPutOff}
+	case r.Err == nil:
+		return Judgement{Outcome: InputRequired, Delivery: Answered}
 	}
-	return Judgement{Outcome: InvalidToolResult, Delivery: Unknown, Reason: "the rounds did not end, or an input request could not be fulfilled"}
+	return Judgement{Outcome: InvalidToolResult, Delivery: Unknown, Reason: reasonEndlessRounds}
 }
 
 // judgeReturn judges without a wire to look at: stdio and in-memory transports,
@@ -121,6 +122,9 @@ func judgeReturn(r Return) Judgement {
 	if r.Wire && errors.Is(r.Err, mcp.ErrConnectionClosed) {
 		return Judgement{Outcome: SessionLost, Delivery: NotSent, Reason: "the session is closed"}
 	}
+	if j, ok := judgeLoop(r.Err); ok {
+		return j
+	}
 	if e := serverError(r.Err); e != nil && !r.Wire {
 		j := Judgement{Outcome: JSONRPCError, Delivery: Answered, RPC: e, Reason: "the server answered with an error"}
 		if CodeRefused(e.Code) {
@@ -133,6 +137,24 @@ func judgeReturn(r Return) Judgement {
 	}
 	return Judgement{Outcome: NetworkError, Delivery: unsent, Reason: brokenReason(r)}
 }
+
+// judgeLoop recognises what the SDK's loop of rounds gives up with (go-sdk v1.8.0),
+// which has no type. What a peer or the transport says comes behind other words.
+func judgeLoop(err error) (Judgement, bool) {
+	text := err.Error()
+	switch {
+	case strings.HasPrefix(text, "multi-round-trip: exceeded maximum load-shedding retries"):
+		return Judgement{Outcome: InputRequired, Delivery: Answered, Reason: reasonPutOff}, true
+	case strings.HasPrefix(text, "multi-round-trip: "), strings.HasPrefix(text, "multi round-trip: "):
+		return Judgement{Outcome: InvalidToolResult, Delivery: Unknown, Reason: reasonEndlessRounds}, true
+	}
+	return Judgement{}, false
+}
+
+const (
+	reasonPutOff        = "the server kept putting the call off"
+	reasonEndlessRounds = "the rounds did not end, or an input request could not be fulfilled"
+)
 
 // brokenReason says what is known of a call that failed without our seeing it.
 func brokenReason(r Return) string {

@@ -65,7 +65,7 @@ func (e *Error) happened() string {
 	case RateLimited:
 		return "too many calls, the limit is reached"
 	case InputRequired:
-		return "the server kept asking for more time or input"
+		return "the server kept putting it off, or asks for more input"
 	}
 	return "it failed"
 }
@@ -112,6 +112,8 @@ func (e *Error) next() string {
 		return "It can be called again."
 	case e.Delivery == NotSent, e.Delivery == Refused:
 		return "Calling it again at once will probably fail the same way; tell the user if it persists."
+	case e.Delivery == Answered && e.Outcome == InputRequired:
+		return "It is not complete; it can be called again later."
 	case e.Delivery == Answered:
 		return "Do not repeat the same call unchanged; correct it or tell the user."
 	case e.RepeatSafe:

@@ -30,6 +30,7 @@ const (
 	fieldCall
 	fieldHeal
 	fieldHealTimeout
+	fieldProgress
 	fieldFailures
 	fieldOpen
 	fieldRate
@@ -79,6 +80,7 @@ var fields = [fieldCount]struct {
 	fieldCall:            {"limits.call", func(t *Tool, s *Settings) bool { return number(&t.Limits.Call, s.Limits.Call) }},
 	fieldHeal:            {"session.heal", func(t *Tool, s *Settings) bool { return flag(&t.Session.Heal, s.Session.Heal) }},
 	fieldHealTimeout:     {"session.timeout", func(t *Tool, s *Settings) bool { return number(&t.Session.Timeout, s.Session.Timeout) }},
+	fieldProgress:        {"limits.progress", func(t *Tool, s *Settings) bool { return whole(&t.Limits.Progress, s.Limits.Progress) }},
 	fieldFailures:        {"breaker.failures", func(t *Tool, s *Settings) bool { return number(&t.Breaker.Failures, s.Breaker.Failures) }},
 	fieldOpen:            {"breaker.open", func(t *Tool, s *Settings) bool { return number(&t.Breaker.Open, s.Breaker.Open) }},
 	fieldRate:            {"limiter.rate", func(t *Tool, s *Settings) bool { return number(&t.Limiter.Rate, s.Limiter.Rate) }},

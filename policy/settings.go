@@ -134,7 +134,15 @@ type Limits struct {
 	Attempt time.Duration
 	// Call bounds the whole call when the caller gives no deadline. Default 10 min.
 	Call time.Duration
+	// Progress lets the server's progress notifications for the call begin Attempt anew,
+	// never Call or the caller's deadline. Silence is over with any byte, progress
+	// included; so the call asks for progress (MCP, progress: progressToken) unless the
+	// caller has done so. Default false.
+	Progress *bool
 }
+
+// Extended reports whether progress extends the limits.
+func (l Limits) Extended() bool { return l.Progress != nil && *l.Progress }
 
 // Session says what is done when a server has lost a session (MCP 2025-11-25 and
 // earlier). It is a matter of the server: only rules without a tool count, those whose

@@ -132,10 +132,16 @@ func headerMismatch(a *Attempt) bool {
 	return a.HasCode && a.Code == codeHeaderMismatch && a.Delivery == observe.Refused
 }
 
-// mismatchCured: an unsafe tool needs the request's own id in the error as well,
-// which ties the refusal to this very call.
 func (t *Tool) mismatchCured(a *Attempt, s *State) bool {
-	return s.Refreshed && !s.RefreshSpent && (a.EchoedID || t.Safety.Harmless())
+	return s.Refreshed && !s.RefreshSpent && t.CuredByRefresh(*a)
+}
+
+// CuredByRefresh reports whether the attempt ended because the client's copy of the
+// tool's definition is out of date, and may be repeated once that has been fetched
+// afresh: see [State.Refreshed]. An unsafe tool needs the request's own id in the error
+// as well, which ties the refusal to this very call.
+func (t *Tool) CuredByRefresh(a Attempt) bool {
+	return headerMismatch(&a) && (a.EchoedID || t.Safety.Harmless())
 }
 
 func (t *Tool) sessionLost(s *State) ruling {
