@@ -46,13 +46,16 @@ const (
 	fieldCount
 )
 
-// fields is the one list of what can be set: the name that people read, and how
-// a rule's value becomes a tool's. take reports false, and does nothing, where
-// the rule does not set the field.
-var fields = [fieldCount]struct {
+// A setting has the name that people read, and says how a rule's value becomes a
+// tool's. take reports false, and does nothing, where the rule does not set it.
+type setting struct {
 	name string
 	take func(*Tool, *Settings) bool
-}{
+}
+
+// fields is the one list of what can be set. The names are those of [Settings] in
+// snake case; what a file needs to know beside them, it reads off the types and tags.
+var fields = [fieldCount]setting{
 	fieldNone:            {"", func(*Tool, *Settings) bool { return false }},
 	fieldSafety:          {"safety", func(t *Tool, s *Settings) bool { return word(&t.Safety, s.Safety, Unsafe) }},
 	fieldTrust:           {"trust_annotations", func(t *Tool, s *Settings) bool { return flag(&t.TrustAnnotations, s.TrustAnnotations) }},
