@@ -94,6 +94,8 @@ func (r *reader) setting(key, value *yaml.Node, g *group, prefix string, s *Sett
 	case m.field != fieldNone:
 		at.values = append(at.values, placed{m.path, m.field, value})
 		r.value(value, m, s.at(m.path))
+	case value.Kind == yaml.MappingNode && len(value.Content) == 0:
+		r.at(value, m.path, "there is nothing below it: write what is set, or take the name away")
 	default:
 		r.pairs(value, m.path, "write what is set below it, such as "+m.group.members[0].name, func(k, v *yaml.Node) {
 			r.setting(k, v, m.group, m.path+".", s, at)

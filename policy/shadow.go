@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"iter"
 	"slices"
 	"strings"
 )
@@ -11,12 +10,15 @@ import (
 //
 // It finds an earlier glob that is the same, or that is fixed text with one * at its
 // end, matching everything included. It does not see that *_x covers a_x, nor that
-// several rules together leave nothing for another.
+// several rules together leave nothing for another. And it gives up after mostLookups,
+// which no ordinary file comes near.
 type cover struct {
-	tools, servers stars
-	setBy          map[globs][]setBy
-	scratch        Tool // only takes what rules set, to see whether they do
+	byTool  index[*index[[]setBy]] // and in it by server
+	lookups int
+	scratch Tool // only takes what rules set, to see whether they do
 }
+
+const mostLookups = 5_000_000
 
 // setBy is a setting with the first rule that sets it, counted from 1.
 type setBy struct {
@@ -24,7 +26,11 @@ type setBy struct {
 	rule  int
 }
 
-type globs struct{ tool, server glob }
+// An index finds what was kept for the globs that match all that another matches.
+type index[T any] struct {
+	kept  map[glob]T
+	stars []int // the lengths, in order, of the texts before a single *
+}
 
 // A glob is a text, which may hold wildcards, or the text before a single * at the
 // end.
@@ -51,30 +57,33 @@ func (g glob) fixed() string {
 	return g.text
 }
 
-// stars are the lengths, in order, of the texts before a single * that were seen.
-type stars []int
-
-func (s *stars) add(g glob) {
-	if !g.star {
-		return
+func (x *index[T]) keep(g glob, v T) {
+	if x.kept == nil {
+		x.kept = make(map[glob]T)
 	}
-	if i, found := slices.BinarySearch(*s, len(g.text)); !found {
-		*s = slices.Insert(*s, i, len(g.text))
+	x.kept[g] = v
+	if i, found := slices.BinarySearch(x.stars, len(g.text)); g.star && !found {
+		x.stars = slices.Insert(x.stars, i, len(g.text))
 	}
 }
 
-// around are the globs that match all that g matches.
-func (s stars) around(g glob) iter.Seq[glob] {
-	return func(yield func(glob) bool) {
-		if !g.star && !yield(g) {
+// around visits what was kept for the globs that match all that g matches.
+func (x *index[T]) around(g glob, visit func(T), lookups *int) {
+	at := func(g glob) {
+		*lookups++
+		if v, found := x.kept[g]; found && *lookups < mostLookups {
+			visit(v)
+		}
+	}
+	if !g.star {
+		at(g)
+	}
+	fixed := g.fixed()
+	for _, n := range x.stars {
+		if n > len(fixed) || *lookups > mostLookups {
 			return
 		}
-		fixed := g.fixed()
-		for _, n := range s {
-			if n > len(fixed) || !yield(glob{fixed[:n], true}) {
-				return
-			}
-		}
+		at(glob{fixed[:n], true})
 	}
 }
 
@@ -87,39 +96,39 @@ func (c *cover) add(r *Rule, i int) []setBy {
 			set = append(set, setBy{field: field(f)})
 		}
 	}
-	g := globs{globOf(r.Tool), globOf(r.Server)}
-	for t := range c.tools.around(g.tool) {
-		for s := range c.servers.around(g.server) {
-			for _, earlier := range c.setBy[globs{t, s}] {
-				note(set, earlier)
-			}
-		}
-	}
-	c.tools.add(g.tool)
-	c.servers.add(g.server)
-	c.note(g, set, i+1)
+	tool, server := globOf(r.Tool), globOf(r.Server)
+	c.byTool.around(tool, func(byServer *index[[]setBy]) {
+		byServer.around(server, func(earlier []setBy) { note(set, earlier) }, &c.lookups)
+	}, &c.lookups)
+	c.keep(tool, server, set, i+1)
 	return set
 }
 
-func note(set []setBy, earlier setBy) {
-	for i := range set {
-		if s := &set[i]; s.field == earlier.field && (s.rule == 0 || earlier.rule < s.rule) {
-			s.rule = earlier.rule
+func note(set, earlier []setBy) {
+	for _, e := range earlier {
+		for i := range set {
+			if s := &set[i]; s.field == e.field && (s.rule == 0 || e.rule < s.rule) {
+				s.rule = e.rule
+			}
 		}
 	}
 }
 
-// note keeps what no earlier rule sets for all the same tools; the rest is there
-// already, with the same or a wider glob.
-func (c *cover) note(g globs, set []setBy, rule int) {
-	if c.setBy == nil {
-		c.setBy = make(map[globs][]setBy)
-	}
+// keep remembers what no earlier rule sets for all the same tools; the rest is there
+// already, for the same or a wider glob.
+func (c *cover) keep(tool, server glob, set []setBy, rule int) {
+	var first []setBy
 	for _, s := range set {
 		if s.rule == 0 {
-			c.setBy[g] = append(c.setBy[g], setBy{s.field, rule})
+			first = append(first, setBy{s.field, rule})
 		}
 	}
+	byServer := c.byTool.kept[tool]
+	if byServer == nil {
+		byServer = new(index[[]setBy])
+		c.byTool.keep(tool, byServer)
+	}
+	byServer.keep(server, append(byServer.kept[server], first...))
 }
 
 const setsNothing = "the rule sets nothing: let it set something, or take it away"
