@@ -231,7 +231,17 @@ func (r *reader) defaults(n *yaml.Node) Rule {
 	return rule
 }
 
-func ruleWhere(label string) string { return "rule " + strconv.Quote(label) }
+func ruleWhere(label string) string { return "rule " + strconv.Quote(short(label)) }
+
+// short bounds what is quoted of a file, of which a problem may quote the same part a
+// thousand times.
+func short(s string) string {
+	const longest = 120
+	if len(s) <= longest {
+		return s
+	}
+	return strings.ToValidUTF8(s[:longest], "") + "…"
+}
 
 // invalid places what Validate reports.
 func (r *reader) invalid(e *RuleError) {

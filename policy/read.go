@@ -16,11 +16,11 @@ import (
 func (r *reader) isPlain(n *yaml.Node, path string) bool {
 	switch {
 	case n.Kind == yaml.AliasNode:
-		r.at(n, path, "*"+n.Value+" refers to another part of the file: write that part out"+globAdvice)
+		r.at(n, path, "*"+short(n.Value)+" refers to another part of the file: write that part out"+globAdvice)
 	case n.Anchor != "":
-		r.at(n, path, "a reference, which a policy cannot have: take &"+n.Anchor+" away")
+		r.at(n, path, "a reference, which a policy cannot have: take &"+short(n.Anchor)+" away")
 	case n.Style&yaml.TaggedStyle != 0:
-		r.at(n, path, "a tag, which a policy cannot have: take "+n.Tag+" away")
+		r.at(n, path, "a tag, which a policy cannot have: take "+short(n.Tag)+" away")
 	case n.Kind == yaml.ScalarNode && n.Tag == "!!null":
 		r.at(n, path, "there is no value: write one, or take the name away")
 	default:
@@ -47,7 +47,7 @@ func (r *reader) pairs(n *yaml.Node, path, advice string, visit func(key, value 
 			r.at(key, path, "a name is a single word")
 			continue
 		case twice:
-			r.at(key, path, key.Value+" is there already, on line "+strconv.Itoa(line)+": keep one of them")
+			r.at(key, path, short(key.Value)+" is there already, on line "+strconv.Itoa(line)+": keep one of them")
 			continue
 		}
 		visit(key, value)
@@ -224,11 +224,11 @@ func amount[T int64 | float64 | time.Duration](r *reader, n *yaml.Node, m *membe
 	v, ok := read(n.Value)
 	switch {
 	case !ok:
-		r.at(n, m.path, strconv.Quote(n.Value)+" is not "+want+orOff(m))
+		r.at(n, m.path, strconv.Quote(short(n.Value))+" is not "+want+orOff(m))
 	case v <= 0 && m.off != "":
-		r.at(n, m.path, n.Value+" is not above zero: write off, which is "+m.off+", or take the line away for the default")
+		r.at(n, m.path, short(n.Value)+" is not above zero: write off, which is "+m.off+", or take the line away for the default")
 	case v <= 0:
-		r.at(n, m.path, n.Value+" is not above zero: write "+want)
+		r.at(n, m.path, short(n.Value)+" is not above zero: write "+want)
 	default:
 		return v, true
 	}
@@ -244,7 +244,7 @@ func orOff(m *member) string {
 
 func (r *reader) is(ok bool, n *yaml.Node, path, want string) bool {
 	if !ok {
-		r.at(n, path, strconv.Quote(n.Value)+" is not "+want)
+		r.at(n, path, strconv.Quote(short(n.Value))+" is not "+want)
 	}
 	return ok
 }
@@ -262,7 +262,7 @@ func (r *reader) isText(n *yaml.Node, path string) bool {
 	case n.Kind != yaml.ScalarNode:
 		r.at(n, path, "write a text")
 	case n.Tag != "!!str":
-		r.at(n, path, n.Value+" is not a text: write it in quotes")
+		r.at(n, path, short(n.Value)+" is not a text: write it in quotes")
 	case n.Value == "":
 		r.at(n, path, "an empty text sets nothing: take the name away")
 	default:
@@ -272,7 +272,7 @@ func (r *reader) isText(n *yaml.Node, path string) bool {
 }
 
 func unknownName(name string, known []string) string {
-	return strconv.Quote(name) + " is not a name of the format" + cmp.Or(didYouMean(name, known), ": there are "+strings.Join(known, ", "))
+	return strconv.Quote(short(name)) + " is not a name of the format" + cmp.Or(didYouMean(name, known), ": there are "+strings.Join(known, ", "))
 }
 
 // unknownSetting looks for the name in the same group, and then where else it stands.
@@ -284,7 +284,7 @@ func unknownSetting(name string, g *group, prefix string) string {
 	if prefix == "" {
 		here = append([]string{"name", "server", "tool"}, here...)
 	}
-	problem := strconv.Quote(name) + " is not a setting"
+	problem := strconv.Quote(short(name)) + " is not a setting"
 	if hint := didYouMean(name, here); hint != "" {
 		return problem + hint
 	}

@@ -19,7 +19,8 @@ type Policy struct {
 
 // A Rule sets something for the tools it matches.
 type Rule struct {
-	// Name is what records and reasons call the rule. Empty means "rules[i]".
+	// Name is what records and reasons call the rule. Empty means "rules[i]". The
+	// name "defaults" is that of a last rule which matches every tool.
 	Name string
 	// Server is a glob over the server's name (see [Match]); empty matches every
 	// server.
@@ -34,7 +35,7 @@ type Rule struct {
 
 // Settings are the things a rule can set. A zero field is not set by that rule.
 // A negative duration or number turns the thing off: no limit, no repeat, no
-// breaker. A list is taken whole, never merged; an empty one that is not nil
+// breaker (off in a file). A list is taken whole, never merged; an empty one that is not nil
 // sets "none".
 type Settings struct {
 	// Safety class of the tool. Default [Unsafe].

@@ -76,7 +76,7 @@ func (r *reader) syntax(err error, data []byte) {
 	switch m := lostAnchor.FindStringSubmatch(problem); {
 	case m != nil:
 		at.Line, at.Column = find(data, "*"+m[1])
-		problem = "*" + m[1] + " refers to nothing" + globAdvice
+		problem = "*" + short(m[1]) + " refers to nothing" + globAdvice
 	case strings.Contains(problem, "alphabetic or numeric character"):
 		problem += globAdvice
 	default:
