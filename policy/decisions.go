@@ -62,8 +62,6 @@ func (t *Tool) decidedBy(a *Attempt, s *State, d Decision) field {
 	switch {
 	case d.Action == Repeat, !r.repeat:
 		return r.from
-	case !t.safeRepeat(a, s):
-		return fieldSafety
 	case t.Retry.Repeats <= 0:
 		return fieldRepeats
 	}

@@ -218,6 +218,9 @@ rules:
 	if !slices.Equal(got, want) {
 		t.Errorf("got %q", got)
 	}
+	if got := p.Lint("bank", nil); len(got) != 3 { // reads, rules[1], trusted: those for certain tools
+		t.Errorf("no tools: %v", got)
+	}
 	if got := (*policy.Policy)(nil).Lint("bank", tools[:1]); len(got) != 1 {
 		t.Errorf("no policy: %v", got)
 	}

@@ -224,6 +224,12 @@ func TestOneRuleOfAnyFile(t *testing.T) {
 		name := rapid.SampledFrom([]string{"read_x", "pay", "*x", ""}).Draw(t, "tool")
 		tool, want := read.Resolve("server", name, hints), p.Resolve("server", name, hints)
 		a, s := anyAttempt().Draw(t, "attempt"), anyState().Draw(t, "state")
+		everyAttempt(func(a policy.Attempt) {
+			s := start()
+			if problem, ok := holds(tool.Safety, &a, &s, tool.Decide(a, s)); !ok {
+				t.Fatalf("%s: %+v\n%s", problem, a, file)
+			}
+		})
 		d := tool.Decide(a, s)
 		if problem, ok := holds(tool.Safety, &a, &s, d); !ok {
 			t.Fatalf("%s: %+v\n%s", problem, d, file)

@@ -185,6 +185,9 @@ func TestArticle(t *testing.T) {
 			if d := decide(tool, told); d.Action != policy.Stop {
 				t.Errorf("%s: a wait is cut short: %+v", tool, d)
 			}
+			if got := resolve(tool).Retry.RetryAfterCap; got != time.Minute {
+				t.Errorf("%s: a wait of %v is kept", tool, got)
+			}
 			// No way around a limit by calls in parallel.
 			if got := resolve(tool); got.Gate != policy.GateServer || got.Limiter.Rate != 2 {
 				t.Errorf("%s: gate %s, limiter %+v", tool, got.Gate, got.Limiter)

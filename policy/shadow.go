@@ -8,10 +8,10 @@ import (
 // A cover knows the rules so far, and which of them match everything that a further
 // rule matches, so that it can never decide what they set.
 //
-// It finds an earlier glob that is the same, or that is fixed text with one * at its
-// end, matching everything included. It does not see that *_x covers a_x, nor that
-// several rules together leave nothing for another. And it gives up after mostLookups,
-// which no ordinary file comes near.
+// It finds an earlier glob that is the same, or that is the beginning of this one with
+// a * at its end, matching everything included. It does not see that *_x covers a_x,
+// nor that several rules together leave nothing for another. And it gives up after
+// mostLookups, which no ordinary file comes near.
 type cover struct {
 	byTool  index[*index[[]setBy]] // and in it by server
 	lookups int
@@ -29,11 +29,10 @@ type setBy struct {
 // An index finds what was kept for the globs that match all that another matches.
 type index[T any] struct {
 	kept  map[glob]T
-	stars []int // the lengths, in order, of the texts before a single *
+	stars []int // the lengths, in order, of the texts that anything can follow
 }
 
-// A glob is a text, which may hold wildcards, or the text before a single * at the
-// end.
+// A glob is a text, which may hold wildcards, and whether anything can follow it.
 type glob struct {
 	text string
 	star bool
@@ -43,18 +42,8 @@ func globOf(pattern string) glob {
 	if pattern == "" {
 		return glob{star: true}
 	}
-	if head, found := strings.CutSuffix(pattern, "*"); found && !strings.ContainsAny(head, "*?") {
-		return glob{head, true}
-	}
-	return glob{text: pattern}
-}
-
-// fixed is what every name that the glob matches begins with.
-func (g glob) fixed() string {
-	if i := strings.IndexAny(g.text, "*?"); i >= 0 && !g.star {
-		return g.text[:i]
-	}
-	return g.text
+	head, star := strings.CutSuffix(pattern, "*")
+	return glob{head, star}
 }
 
 func (x *index[T]) keep(g glob, v T) {
@@ -78,12 +67,11 @@ func (x *index[T]) around(g glob, visit func(T), lookups *int) {
 	if !g.star {
 		at(g)
 	}
-	fixed := g.fixed()
 	for _, n := range x.stars {
-		if n > len(fixed) || *lookups > mostLookups {
+		if n > len(g.text) || *lookups > mostLookups {
 			return
 		}
-		at(glob{fixed[:n], true})
+		at(glob{g.text[:n], true})
 	}
 }
 

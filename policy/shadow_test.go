@@ -29,6 +29,7 @@ func TestNeverCounts(t *testing.T) {
 		{"after a wider prefix", []policy.Rule{on("", "get_*", keyed), on("", "get_a_*", keyed), on("", "get_?", keyed), on("", "get_*_x", keyed)},
 			[]string{"rules[1]: tool", "rules[2]: tool", "rules[3]: tool"}},
 		{"after a prefix that is the name", []policy.Rule{on("", "get*", keyed), on("", "get", keyed)}, []string{"rules[1]: tool"}},
+		{"after the same wildcards", []policy.Rule{on("", "a?*", keyed), on("", "a?b", keyed), on("", "a?*c*", keyed)}, []string{"rules[1]: tool", "rules[2]: tool"}},
 		{"after a wider server", []policy.Rule{on("https://*", "a", keyed), on("https://x/mcp", "a", keyed)}, []string{"rules[1]: tool"}},
 		{"one of two settings", []policy.Rule{on("", "a*", keyed), on("", "ab", both)}, []string{"rules[1]: safety"}},
 		{"both, by two rules", []policy.Rule{on("", "a*", keyed), on("s", "", strict), on("s", "ab", both)}, []string{"rules[2]: tool"}},
@@ -39,7 +40,7 @@ func TestNeverCounts(t *testing.T) {
 		{"other server", []policy.Rule{on("s", "", keyed), on("", "a", keyed), on("t", "b", keyed)}, nil},
 		{"neither wider", []policy.Rule{on("s", "a*", keyed), on("s*", "ab", keyed)}, nil},
 		{"not a prefix", []policy.Rule{on("", "ab*", keyed), on("", "a?", keyed), on("", "ac", keyed)}, nil},
-		{"a wildcard in the prefix", []policy.Rule{on("", "a?*", keyed), on("", "abc", keyed)}, nil},
+		{"another wildcard", []policy.Rule{on("", "a?*", keyed), on("", "abc", keyed), on("", "*b", keyed), on("", "ab", keyed)}, nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {
 			if got := problems(t, (&policy.Policy{Rules: row.rules}).Validate()); !slices.Equal(got, row.want) {
@@ -51,7 +52,7 @@ func TestNeverCounts(t *testing.T) {
 
 // What is said never to count can be taken away, and nothing changes.
 func TestNeverCountsIsTrue(t *testing.T) {
-	patterns := rapid.SampledFrom([]string{"", "*", "a", "a*", "ab", "ab*", "a?", "*b", "a*b", "?", "b"})
+	patterns := rapid.SampledFrom([]string{"", "*", "a", "a*", "ab", "ab*", "a?", "a?*", "a?b", "*b", "*b*", "a*b", "?", "b", "**"})
 	seen := 0
 	rapid.Check(t, func(t *rapid.T) {
 		p := &policy.Policy{Rules: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) policy.Rule {
