@@ -191,6 +191,7 @@ func (r *reader) rule(rule *Rule, i int, n *yaml.Node) {
 	r.where = ruleWhere(rule.label(i))
 	at, before := &r.rules[i], len(r.problems)
 	at.rule = n
+	at.values = make([]placed, 0, len(n.Content)/2)
 	r.pairs(n, "", "a rule is written as tool: get_*, and below it what it sets", func(key, value *yaml.Node) {
 		var text *string
 		switch key.Value {
@@ -279,7 +280,7 @@ type settingLine struct {
 }
 
 func (r *reader) origin(n *yaml.Node, at *ruleNodes) *origin {
-	o := &origin{file: r.file, line: n.Line}
+	o := &origin{file: r.file, line: n.Line, settings: make([]settingLine, 0, len(at.values))}
 	for _, v := range at.values {
 		if v.field != fieldNone {
 			o.settings = append(o.settings, settingLine{v.field, v.node.Line})

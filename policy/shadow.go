@@ -78,7 +78,7 @@ func (x *index[T]) around(g glob, visit func(T), lookups *int) {
 // add notes what a rule is the first to set. For each of its settings it returns the
 // first rule before it that sets it for all the same tools, or 0.
 func (c *cover) add(r *Rule, i int) []setBy {
-	var set []setBy
+	set := make([]setBy, 0, 8)
 	for f := range fields {
 		if fields[f].take(&c.scratch, &r.Settings) {
 			set = append(set, setBy{field: field(f)})
@@ -105,7 +105,7 @@ func note(set, earlier []setBy) {
 // keep remembers what no earlier rule sets for all the same tools; the rest is there
 // already, for the same or a wider glob.
 func (c *cover) keep(tool, server glob, set []setBy, rule int) {
-	var first []setBy
+	first := make([]setBy, 0, len(set))
 	for _, s := range set {
 		if s.rule == 0 {
 			first = append(first, setBy{s.field, rule})
@@ -116,7 +116,7 @@ func (c *cover) keep(tool, server glob, set []setBy, rule int) {
 		byServer = new(index[[]setBy])
 		c.byTool.keep(tool, byServer)
 	}
-	byServer.keep(server, append(byServer.kept[server], first...))
+	byServer.keep(server, append(first, byServer.kept[server]...))
 }
 
 const setsNothing = "the rule sets nothing: let it set something, or take it away"
