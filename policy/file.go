@@ -224,7 +224,12 @@ func (r *reader) defaults(n *yaml.Node) Rule {
 	r.rules = append(r.rules, ruleNodes{rule: n})
 	at, before := &r.rules[len(r.rules)-1], len(r.problems)
 	r.pairs(n, "", "write what is set, such as retry: {repeats: 1}", func(key, value *yaml.Node) {
-		r.setting(key, value, shape(), "", &rule.Settings, at)
+		switch key.Value {
+		case "name", "server", "tool":
+			r.at(key, "", key.Value+" is for rules: the defaults are for every tool of every server")
+		default:
+			r.setting(key, value, shape(), "", &rule.Settings, at)
+		}
 	})
 	rule.origin = r.origin(n, at)
 	at.broken = len(r.problems) > before

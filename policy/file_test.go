@@ -151,7 +151,7 @@ func TestParseProblems(t *testing.T) {
 		{"far off", rule("colour: red"), []string{`"colour" is not a setting: there are name, server, tool, safety,`}},
 		{"twice", rule("strict: true\n    strict: false"), []string{"6:5: rule \"rules[0]\": strict is there already, on line 5"}},
 		{"named rule", "version: 1\nrules:\n  - name: x y\n    colour: red\n    safety: keyed", []string{`4:5: rule "x y": "colour"`}},
-		{"in the defaults", "version: 1\ndefaults: {tool: pay, strict: true}", []string{`2:12: defaults: "tool" is not a setting`}},
+		{"in the defaults", "version: 1\ndefaults: {tool: pay, strict: true}", []string{"2:12: defaults: tool is for rules: the defaults are for every tool of every server"}},
 		// Values.
 		{"duration without unit", rule("limits: {call: 5}"), []string{`5:20: rule "rules[0]": limits.call: "5" is not a duration such as 200ms, 5s or 10m, nor off, which is no limit`}},
 		{"rate without unit", rule("limiter: {rate: 10}"), []string{`5:21: rule "rules[0]": limiter.rate: "10" is not a rate such as 10/s`}},
