@@ -59,8 +59,8 @@ func (p *Policy) problems() []*RuleError {
 		c.globs(r)
 		c.settings(&r.Settings)
 		c.retry(&r.Settings.Retry)
-		c.unsafe(&r.Settings)
 		c.endless(&r.Settings)
+		c.unsafe(&r.Settings)
 		c.counts(p, &before)
 		found = append(found, c.found...)
 	}
@@ -218,6 +218,15 @@ func (c *check) retry(r *Retry) {
 	}
 }
 
+// endless: without any limit on time, repeats have no end that a caller could wait
+// for. A limit on each attempt bounds the call as well, as long as the waits are bound.
+func (c *check) endless(s *Settings) {
+	unbound := s.Limits.Attempt <= 0 || s.Retry.RetryAfterCap < 0 || s.Retry.BackoffCap < 0
+	if s.Limits.Call < 0 && s.Retry.Repeats >= 0 && unbound {
+		c.report(fields[fieldCall].name, "repeats without a deadline: bound the call, or each attempt and the waits between, or turn retry.repeats off as well")
+	}
+}
+
 func badOutcome(o observe.Outcome) string {
 	switch {
 	case o.Layer() == "":
@@ -256,15 +265,6 @@ func (c *check) unsafe(s *Settings) {
 		if of.n > 0 {
 			c.report(fields[of.field].name, "an unsafe tool is never repeated for this")
 		}
-	}
-}
-
-// endless: without any limit on time, repeats have no end that a caller could wait
-// for. A limit on each attempt bounds the call as well, as long as the waits are bound.
-func (c *check) endless(s *Settings) {
-	unbound := s.Limits.Attempt <= 0 || s.Retry.RetryAfterCap < 0 || s.Retry.BackoffCap < 0
-	if s.Limits.Call < 0 && s.Retry.Repeats >= 0 && unbound {
-		c.report(fields[fieldCall].name, "repeats without a deadline: bound the call, or each attempt and the waits between, or turn retry.repeats off as well")
 	}
 }
 
