@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
 )
 
 // pages are the README and everything in docs/.
@@ -115,6 +116,27 @@ func TestContainsBlock(t *testing.T) {
 		if got := containsBlock(file, tt.block); got != tt.want {
 			t.Errorf("%s: %t", tt.name, got)
 		}
+	}
+}
+
+var yamlFence = regexp.MustCompile("(?s)```yaml\n(.*?)```")
+
+// Every policy of the pages is read without a complaint, and the README's is the
+// sample that an example runs.
+func TestPoliciesAreRead(t *testing.T) {
+	read := 0
+	for name, page := range pages(t) {
+		for _, m := range yamlFence.FindAllStringSubmatch(page, -1) {
+			if _, err := policy.Parse(name, []byte(m[1])); err != nil {
+				t.Error(err)
+			}
+			if read++; name == "README.md" && m[1] != readFile(t, "policy/samples/ten_lines.yaml") {
+				t.Error("the policy of README.md is not policy/samples/ten_lines.yaml")
+			}
+		}
+	}
+	if read < 2 {
+		t.Errorf("%d policies", read)
 	}
 }
 

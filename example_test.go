@@ -218,3 +218,46 @@ func Example_reconcile() {
 	fmt.Println(stack)
 	// Output: Record -> Surface -> Key -> Retry -> Admit -> Attempt -> SDK -> Transport
 }
+
+// Example_policyFile reads the policy of README.md.
+func Example_policyFile() {
+	server := middlewaretest.NewServer(nil)
+	defer server.Close()
+	server.Script("get_balance", middlewaretest.Status(503))
+	server.Script("send_mail", middlewaretest.Status(503).Executed())
+
+	stack, err := stackFrom("policy/samples/ten_lines.yaml")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	client := newClient()
+	client.AddSendingMiddleware(stack.Middleware()...)
+	ctx := context.Background()
+	session, err := client.Connect(ctx, &mcp.StreamableClientTransport{Endpoint: server.URL(), HTTPClient: stack.HTTPClient(nil)}, nil)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer session.Close()
+	for _, name := range []string{"get_balance", "send_mail"} {
+		res, err := session.CallTool(ctx, &mcp.CallToolParams{Name: name})
+		if err != nil {
+			fmt.Println(err)
+			return
+		}
+		fmt.Println(name, "for the model:", res.IsError, "sent:", server.Posts(name), "effects:", server.Effects(name))
+	}
+	// Output:
+	// get_balance for the model: false sent: 2 effects: 1
+	// send_mail for the model: true sent: 1 effects: 1
+}
+
+func stackFrom(path string) (*middleware.Stack, error) {
+	rules, err := policy.Load(path)
+	if err != nil {
+		return nil, err // everything that is wrong, with file, line and column
+	}
+	stack := middleware.New(&middleware.Options{Policy: rules})
+	return stack, nil
+}

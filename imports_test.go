@@ -49,6 +49,7 @@ var thirdParty = map[string]string{
 	"github.com/sony/gobreaker/v2":           "circuit breakers",
 	"golang.org/x/time/rate":                 "rate limiters",
 	"github.com/gowebpki/jcs":                "canonical JSON (RFC 8785), for the fingerprints of calls",
+	"go.yaml.in/yaml/v3":                     "policy files, in YAML or JSON",
 }
 
 func TestDependenciesAreFew(t *testing.T) {
@@ -137,6 +138,11 @@ var impure = map[string][]string{
 	"os":           nil,
 }
 
+// shell is what is allowed all the same: the thin layer around a pure core.
+var shell = map[string]string{
+	"policy os.Open": "policy.Load reads a file and hands its text to policy.Parse",
+}
+
 func TestPolicyAndObserveArePure(t *testing.T) {
 	for _, dir := range []string{"policy", "observe"} {
 		for _, f := range sources(t, dir) {
@@ -146,7 +152,7 @@ func TestPolicyAndObserveArePure(t *testing.T) {
 				case *ast.GoStmt:
 					t.Errorf("%s starts a goroutine", dir)
 				case *ast.SelectorExpr:
-					if use := impureUse(n, names); use != "" {
+					if use := impureUse(n, names); use != "" && shell[dir+" "+use] == "" {
 						t.Errorf("%s uses %s", dir, use)
 					}
 				}

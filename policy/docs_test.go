@@ -35,3 +35,57 @@ func TestPageIsInStep(t *testing.T) {
 		t.Error("the example of docs/policy.md is not that of example_test.go")
 	}
 }
+
+// block is the first block of the page that begins so.
+func block(t *testing.T, page, begin string) string {
+	t.Helper()
+	_, after, found := strings.Cut(page, begin)
+	text, _, closed := strings.Cut(after, "```")
+	if !found || !closed {
+		t.Fatalf("docs/policy.md has no block %q", begin)
+	}
+	return text
+}
+
+// What the page shows of reading and explaining is what is read and explained.
+func TestPageShowsWhatIs(t *testing.T) {
+	page := read(t, "../docs/policy.md")
+	text := parse(t, block(t, page, "```yaml\n")).Explain("bank", "pay_bill", nil).String()
+	for line := range strings.Lines(block(t, page, "```text\nThe policy")) {
+		if !strings.Contains(text, line) {
+			t.Errorf("no line %q in\n%s", line, text)
+		}
+	}
+	_, err := policy.Parse("policy.yaml", []byte(`version: 1
+rules:
+  - name: pays
+    safty: keyed
+    retry:
+      repeats: 0
+  - name: all
+    safety: read_only
+  - tool: get_*
+    safety: read_only
+`))
+	if want := "policy.yaml" + block(t, page, "```text\npolicy.yaml"); err == nil || err.Error()+"\n" != want {
+		t.Errorf("got\n%v\nwant\n%s", err, want)
+	}
+}
+
+// The page and the type say the same of what off means.
+func TestPageSaysWhatIsOff(t *testing.T) {
+	page := read(t, "../docs/policy.md")
+	for _, name := range policy.Fields() {
+		off := memberAt(name).Off
+		_, row, _ := strings.Cut(page, "| `"+name+"` |")
+		row, _, _ = strings.Cut(row, "\n")
+		cells := strings.Split(row, "|")
+		if len(cells) != 4 {
+			t.Errorf("%s: the row is %q", name, row)
+			continue
+		}
+		if last := strings.TrimSpace(cells[2]); off != "" && last != off {
+			t.Errorf("%s: off is %q, on the page %q", name, off, last)
+		}
+	}
+}

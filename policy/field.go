@@ -50,13 +50,16 @@ const (
 	fieldCount
 )
 
-// fields is the one list of what can be set: the name that people read, and how
-// a rule's value becomes a tool's. take reports false, and does nothing, where
-// the rule does not set the field.
-var fields = [fieldCount]struct {
+// A setting has the name that people read, and says how a rule's value becomes a
+// tool's. take reports false, and does nothing, where the rule does not set it.
+type setting struct {
 	name string
 	take func(*Tool, *Settings) bool
-}{
+}
+
+// fields is the one list of what can be set. The names are those of [Settings] in
+// snake case; what a file needs to know beside them, it reads off the types and tags.
+var fields = [fieldCount]setting{
 	fieldNone:            {"", func(*Tool, *Settings) bool { return false }},
 	fieldSafety:          {"safety", func(t *Tool, s *Settings) bool { return word(&t.Safety, s.Safety, Unsafe) }},
 	fieldTrust:           {"trust_annotations", func(t *Tool, s *Settings) bool { return flag(&t.TrustAnnotations, s.TrustAnnotations) }},
@@ -80,7 +83,7 @@ var fields = [fieldCount]struct {
 	fieldCall:            {"limits.call", func(t *Tool, s *Settings) bool { return number(&t.Limits.Call, s.Limits.Call) }},
 	fieldHeal:            {"session.heal", func(t *Tool, s *Settings) bool { return flag(&t.Session.Heal, s.Session.Heal) }},
 	fieldHealTimeout:     {"session.timeout", func(t *Tool, s *Settings) bool { return number(&t.Session.Timeout, s.Session.Timeout) }},
-	fieldProgress:        {"limits.progress", func(t *Tool, s *Settings) bool { return whole(&t.Limits.Progress, s.Limits.Progress) }},
+	fieldProgress:        {"limits.progress", func(t *Tool, s *Settings) bool { return pointed(&t.Limits.Progress, s.Limits.Progress) }},
 	fieldFailures:        {"breaker.failures", func(t *Tool, s *Settings) bool { return number(&t.Breaker.Failures, s.Breaker.Failures) }},
 	fieldOpen:            {"breaker.open", func(t *Tool, s *Settings) bool { return number(&t.Breaker.Open, s.Breaker.Open) }},
 	fieldRate:            {"limiter.rate", func(t *Tool, s *Settings) bool { return number(&t.Limiter.Rate, s.Limiter.Rate) }},
@@ -91,7 +94,7 @@ var fields = [fieldCount]struct {
 	fieldKeyMeta:         {"key.meta", func(t *Tool, s *Settings) bool { return text(&t.Key.Meta, s.Key.Meta) }},
 	fieldKeyArgument:     {"key.argument", func(t *Tool, s *Settings) bool { return text(&t.Key.Argument, s.Key.Argument) }},
 	fieldKeyGuard:        {"key.guard", func(t *Tool, s *Settings) bool { return number(&t.Key.Guard, s.Key.Guard) }},
-	fieldReconcile:       {"reconcile", func(t *Tool, s *Settings) bool { return whole(&t.Reconcile, s.Reconcile) }},
+	fieldReconcile:       {"reconcile", func(t *Tool, s *Settings) bool { return pointed(&t.Reconcile, s.Reconcile) }},
 	fieldSurface:         {"surface", func(t *Tool, s *Settings) bool { return word(&t.Surface, s.Surface, SurfaceCaller) }},
 	fieldStrict:          {"strict", func(t *Tool, s *Settings) bool { return flag(&t.Reading.Strict, s.Strict) }},
 	fieldTolerate:        {"tolerate", func(t *Tool, s *Settings) bool { return names(&t.Reading.Tolerate, s.Tolerate) }},
@@ -131,7 +134,7 @@ func flag(dst, v *bool) bool {
 	return true
 }
 
-func whole[T any](dst **T, v *T) bool {
+func pointed[T any](dst **T, v *T) bool {
 	if v == nil {
 		return false
 	}

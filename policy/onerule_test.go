@@ -2,6 +2,8 @@ package policy_test
 
 import (
 	"maps"
+	"reflect"
+	"slices"
 	"testing"
 	"time"
 
@@ -122,6 +124,122 @@ func TestOneRule(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestOneRuleOfEverySetting walks every combination of safety, outcome, delivery,
+// status and code for every setting there is, alone in a rule, with each of its
+// values that could widen what is repeated. What is valid goes through a file.
+func TestOneRuleOfEverySetting(t *testing.T) {
+	states := []policy.State{start(), start()}
+	states[1].Healed, states[1].Refreshed = true, true
+	for _, name := range policy.Fields() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			walked := 0
+			for _, s := range everySafety {
+				for _, v := range wideValues(name) {
+					rule := policy.Rule{Settings: policy.Settings{Safety: s}}
+					policy.SettingAt(&rule.Settings, name).Set(v)
+					tool := throughFile(t, &policy.Policy{Rules: []policy.Rule{rule}}).Resolve("server", "tool", &policy.Annotations{})
+					everyAttempt(func(a policy.Attempt) {
+						for i := range states {
+							d := tool.Decide(a, states[i])
+							if problem, ok := holds(tool.Safety, &a, &states[i], d); !ok {
+								t.Fatalf("%s: %s: %v: safety %q, %+v, %+v: %+v", problem, name, v, tool.Safety, a, states[i], d)
+							}
+							walked++
+						}
+					})
+				}
+			}
+			if walked == 0 {
+				t.Error("the setting has no value")
+			}
+		})
+	}
+}
+
+// throughFile is the policy as a file gives it, where it has one.
+func throughFile(t *testing.T, p *policy.Policy) *policy.Policy {
+	t.Helper()
+	file, err := policy.Marshal(p)
+	if err != nil {
+		return p
+	}
+	read, err := policy.Parse("f", file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return read
+}
+
+// wideValues are the values of a setting that ask for the most.
+func wideValues(name string) []reflect.Value {
+	m := memberAt(name)
+	one := func(values ...any) []reflect.Value {
+		var all []reflect.Value
+		for _, v := range values {
+			all = append(all, reflect.ValueOf(v).Convert(m.Type))
+		}
+		return all
+	}
+	switch of := m.Type; {
+	case policy.Words(of, "") != nil:
+		var all []reflect.Value
+		for _, w := range policy.Words(of, "") {
+			all = append(all, reflect.ValueOf(w).Convert(of))
+		}
+		return all
+	case of == reflect.TypeFor[*bool]():
+		return one(new(true), new(false))
+	case of == reflect.TypeFor[[]int]():
+		return one(slices.DeleteFunc(slices.Clone(someStatuses), func(s int) bool { return s < 300 }))
+	case of == reflect.TypeFor[[]int64]():
+		return one(someCodes)
+	case of == reflect.TypeFor[[]string]():
+		if words := policy.Words(of.Elem(), m.Form); words != nil {
+			return one(words)
+		}
+		return one([]string{"busy"})
+	case of.Kind() == reflect.String:
+		return one("x")
+	case reflect.Zero(of).CanInt() || reflect.Zero(of).CanFloat():
+		return one(-1, 1<<30)
+	}
+	return []reflect.Value{reflect.Zero(m.Type)} // says nothing of decisions
+}
+
+// A policy from a random file keeps the one rule, and what it decides is what it
+// decides when written in Go.
+func TestOneRuleOfAnyFile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := anyValidPolicy(t)
+		file, err := policy.Marshal(p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		read, err := policy.Parse("f", file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		hints := &policy.Annotations{ReadOnly: rapid.Bool().Draw(t, "readOnly"), Idempotent: rapid.Bool().Draw(t, "idempotent")}
+		name := rapid.SampledFrom([]string{"read_x", "pay", "*x", ""}).Draw(t, "tool")
+		tool, want := read.Resolve("server", name, hints), p.Resolve("server", name, hints)
+		a, s := anyAttempt().Draw(t, "attempt"), anyState().Draw(t, "state")
+		everyAttempt(func(a policy.Attempt) {
+			s := start()
+			if problem, ok := holds(tool.Safety, &a, &s, tool.Decide(a, s)); !ok {
+				t.Fatalf("%s: %+v\n%s", problem, a, file)
+			}
+		})
+		d := tool.Decide(a, s)
+		if problem, ok := holds(tool.Safety, &a, &s, d); !ok {
+			t.Fatalf("%s: %+v\n%s", problem, d, file)
+		}
+		if d != want.Decide(a, s) || !reflect.DeepEqual(tool, want) {
+			t.Fatalf("read from a file: %+v\nwritten in Go: %+v\n%s", tool, want, file)
+		}
+	})
 }
 
 func everyAttempt(visit func(policy.Attempt)) {

@@ -88,9 +88,9 @@ func At(doc []byte, pointer string) (json.RawMessage, bool) {
 		return nil, false
 	}
 	value := json.RawMessage(doc)
-	for _, step := range strings.Split(pointer, "/")[1:] {
+	for _, name := range strings.Split(pointer, "/")[1:] {
 		var ok bool
-		if value, ok = member(value, pointerEscapes.Replace(step)); !ok {
+		if value, ok = step(value, pointerEscapes.Replace(name)); !ok {
 			return nil, false
 		}
 	}
@@ -99,16 +99,16 @@ func At(doc []byte, pointer string) (json.RawMessage, bool) {
 
 var pointerEscapes = strings.NewReplacer("~1", "/", "~0", "~")
 
-// member returns the value of a member of an object, or of an element of an array.
-func member(doc json.RawMessage, step string) (json.RawMessage, bool) {
+// step returns the value of a member of an object, or of an element of an array.
+func step(doc json.RawMessage, name string) (json.RawMessage, bool) {
 	var object map[string]json.RawMessage
 	if json.Unmarshal(doc, &object) == nil {
-		value, ok := object[step]
+		value, ok := object[name]
 		return value, ok
 	}
 	var array []json.RawMessage
-	i, err := strconv.ParseUint(step, 10, 31)
-	if err != nil || strconv.FormatUint(i, 10) != step || json.Unmarshal(doc, &array) != nil || i >= uint64(len(array)) {
+	i, err := strconv.ParseUint(name, 10, 31)
+	if err != nil || strconv.FormatUint(i, 10) != name || json.Unmarshal(doc, &array) != nil || i >= uint64(len(array)) {
 		return nil, false
 	}
 	return array[i], true

@@ -8,15 +8,18 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"pgregory.net/rapid"
 
 	"github.com/surecall/surecall/policy"
 )
 
-func hundredRules() *policy.Policy {
+func hundredRules() *policy.Policy { return rules(100) }
+
+func rules(n int) *policy.Policy {
 	p := &policy.Policy{}
-	for i := range 100 {
+	for i := range n {
 		p.Rules = append(p.Rules, policy.Rule{
 			Name: "rule " + strconv.Itoa(i), Server: "server-" + strconv.Itoa(i%10), Tool: "*_" + strconv.Itoa(i),
 			Settings: policy.Settings{Safety: policy.ReadOnly, Retry: policy.Retry{Repeats: i + 1}},
@@ -145,6 +148,29 @@ func TestResolverDoesNotAllocate(t *testing.T) {
 	}
 }
 
+// What was seen once is found in far less than a microsecond, however many rules there
+// are; the bound leaves room for a busy machine and for the race detector.
+func TestResolverIsQuick(t *testing.T) {
+	p := rules(10_000)
+	r := policy.NewResolver(p)
+	const batch = 1000
+	best := time.Hour
+	for range 50 {
+		begin := time.Now()
+		for range batch {
+			r.Resolve("server-7", "read_7", nil)
+		}
+		best = min(best, time.Since(begin)/batch)
+	}
+	if r.Resolve("server-7", "read_7", nil).Rule != "rule 7" {
+		t.Error("resolved by another rule")
+	}
+	if best > time.Microsecond {
+		t.Errorf("%v", best)
+	}
+	t.Log(best)
+}
+
 func BenchmarkResolver(b *testing.B) {
 	r := policy.NewResolver(hundredRules())
 	b.Run("seen", func(b *testing.B) {
@@ -159,6 +185,13 @@ func BenchmarkResolver(b *testing.B) {
 				r.Resolve("server-1", "read_some_thing_1", nil)
 			}
 		})
+	})
+	b.Run("unseen, 10,000 rules", func(b *testing.B) {
+		p := rules(10_000)
+		b.ReportAllocs()
+		for b.Loop() {
+			p.Resolve("server-7", "read_7", nil)
+		}
 	})
 	b.Run("unseen, 100 rules", func(b *testing.B) {
 		p := hundredRules()

@@ -19,7 +19,8 @@ type Policy struct {
 
 // A Rule sets something for the tools it matches.
 type Rule struct {
-	// Name is what records and reasons call the rule. Empty means "rules[i]".
+	// Name is what records and reasons call the rule. Empty means "rules[i]". The
+	// name "defaults" is that of a last rule which matches every tool.
 	Name string
 	// Server is a glob over the server's name (see [Match]); empty matches every
 	// server.
@@ -28,11 +29,13 @@ type Rule struct {
 	Tool string
 
 	Settings
+
+	origin *origin // where the rule was read from; nil where it is written in Go
 }
 
 // Settings are the things a rule can set. A zero field is not set by that rule.
 // A negative duration or number turns the thing off: no limit, no repeat, no
-// breaker. A list is taken whole, never merged; an empty one that is not nil
+// breaker (off in a file). A list is taken whole, never merged; an empty one that is not nil
 // sets "none".
 type Settings struct {
 	// Safety class of the tool. Default [Unsafe].
@@ -62,29 +65,29 @@ type Settings struct {
 	Strict *bool
 	// Tolerate lists deviations that are accepted in any case (the names of
 	// observe.Deviation).
-	Tolerate []string
+	Tolerate []string `form:"deviation"`
 	// ResultTypes lists values of resultType that belong to extensions the host
 	// declared.
 	ResultTypes []string
 	// MaxResult is the largest answer in bytes. Default 64 MiB; negative is no
 	// limit.
-	MaxResult int64
+	MaxResult int64 `form:"size" off:"no limit"`
 }
 
 // Retry says what is repeated, how often and after what wait.
 type Retry struct {
 	// Repeats is the number of repeats beyond the first attempt. Default 2;
 	// negative is none.
-	Repeats int
+	Repeats int `off:"no repeat"`
 	// Backoff is the wait before the first repeat; it doubles with each repeat,
 	// with full jitter: the wait is uniform between 0 and that value. Default
 	// 200 ms; negative is no wait.
-	Backoff time.Duration
+	Backoff time.Duration `off:"no wait"`
 	// BackoffCap bounds the backoff. Default 5 s; negative is no bound.
-	BackoffCap time.Duration
+	BackoffCap time.Duration `off:"no cap"`
 	// RetryAfterCap bounds a server's Retry-After: a longer one stops the call, it
 	// is never shortened. Default 60 s; negative is no bound.
-	RetryAfterCap time.Duration
+	RetryAfterCap time.Duration `off:"no cap"`
 	// Throttled lets 429 and 425 be believed to strike before execution, so that
 	// even an unsafe tool is repeated. Default true. Where it is false they count
 	// as unknown: harmless tools are still repeated, unsafe ones are not.
@@ -96,7 +99,7 @@ type Retry struct {
 	// Budget is the size of the retry budget of a server and tool, in repeats; a
 	// repeat costs 1, a success returns 0.1. Default 10; negative is no budget,
 	// that is, unlimited.
-	Budget float64
+	Budget float64 `off:"an unlimited budget"`
 
 	// Codes are JSON-RPC error codes that are repeated, for tools whose repeat is
 	// harmless. They match JSONRPC_ERROR and an HTTP_ERROR that carries the code.
@@ -106,7 +109,7 @@ type Retry struct {
 	Statuses []int
 	// Outcomes are outcomes that are repeated beyond the default table, for tools
 	// whose repeat is harmless (the names of observe.Outcome).
-	Outcomes []string
+	Outcomes []string `form:"outcome"`
 	// ToolErrors are substrings of an isError result's text that make it
 	// repeatable, for tools whose repeat is harmless.
 	ToolErrors []string
@@ -123,17 +126,17 @@ type Retry struct {
 // [Tool], zero is no limit.
 type Limits struct {
 	// Connect bounds getting a connection. Default 10 s.
-	Connect time.Duration
+	Connect time.Duration `off:"no limit"`
 	// Headers bounds the wait for response headers once the request is written.
 	// Default none: a server that answers in JSON sends headers last.
-	Headers time.Duration
+	Headers time.Duration `off:"no limit"`
 	// Silence bounds the time without a byte on a response body. Default 5 min.
-	Silence time.Duration
+	Silence time.Duration `off:"no limit"`
 	// Attempt bounds one POST with its answer; over stdio, one request from the moment
 	// it is to be written. Default none.
-	Attempt time.Duration
+	Attempt time.Duration `off:"no limit"`
 	// Call bounds the whole call when the caller gives no deadline. Default 10 min.
-	Call time.Duration
+	Call time.Duration `off:"no limit"`
 	// Progress lets the server's progress notifications for the call begin Attempt anew,
 	// never Call or the caller's deadline. Silence is over with any byte, progress
 	// included; so the call asks for progress (MCP, progress: progressToken) unless the
@@ -155,14 +158,14 @@ type Session struct {
 	// Timeout bounds one renewal: the check that the session is lost, the handshake,
 	// and what the host restores. Callers wait no longer than their own deadlines.
 	// Default 10 s; negative is no limit.
-	Timeout time.Duration
+	Timeout time.Duration `off:"no limit"`
 }
 
 // Breaker settings hold for the tool and, for failures to connect, for the
 // server. In a [Tool], the zero value is no breaker.
 type Breaker struct {
 	// Failures in a row that open the breaker. Default 5; negative is no breaker.
-	Failures int
+	Failures int `off:"no breaker"`
 	// Open is how long it stays open before one probe. Default 30 s.
 	Open time.Duration
 }
@@ -170,7 +173,7 @@ type Breaker struct {
 // Limiter is a token bucket for a server and tool. Default none.
 type Limiter struct {
 	// Rate in calls a second; 0 is not set, negative is no limit.
-	Rate float64
+	Rate float64 `form:"rate" off:"no limit"`
 	// Burst is the size of the bucket. Default 1 where a rate is set.
 	Burst int
 	// NoWait fails at once instead of waiting for a token. Default false.
@@ -184,7 +187,7 @@ type Key struct {
 	Header string
 	// Meta is the key's name in _meta, where every call carries it. Default
 	// "io.github.surecall/idempotency-key"; commerce protocols use "idempotency-key".
-	Meta string
+	Meta string `unset:"io.github.surecall/idempotency-key"`
 	// Argument names the argument that carries the key too, for tools that have one: a
 	// property, or a JSON Pointer (RFC 6901) such as "/payment/idempotency_key". A
 	// value that the caller has set is kept, and is the call's key. A tool whose input
@@ -193,7 +196,7 @@ type Key struct {
 	// Guard is how long a call whose outcome is unknown stands in the way of an equal
 	// one: an unsafe one is not sent, a keyed one adopts its key. Default 10 min;
 	// negative is no guard.
-	Guard time.Duration
+	Guard time.Duration `off:"no guard"`
 }
 
 // Gate says which calls wait when a server has answered 429 and named a wait.

@@ -63,7 +63,7 @@ func (r *Reply) Wait(read []Signal) (time.Duration, bool) {
 		w.take(ParseRetryAfter(r.Header.Get("Retry-After"), now))
 	}
 	if slices.Contains(read, SignalRetryAfterMs) {
-		w.take(amount(strings.TrimSpace(r.Header.Get("Retry-After-Ms")), time.Millisecond))
+		w.take(delay(strings.TrimSpace(r.Header.Get("Retry-After-Ms")), time.Millisecond))
 	}
 	if slices.Contains(read, SignalErrorData) && len(r.Data) > 0 {
 		w.takeData(r.Data)
@@ -109,14 +109,14 @@ func (l *longest) takeData(data json.RawMessage) {
 		{"retryDelay", time.Second},
 	} {
 		if raw, ok := members[m.name]; ok {
-			l.take(amount(strings.Trim(string(raw), `" `), m.unit))
+			l.take(delay(strings.Trim(string(raw), `" `), m.unit))
 		}
 	}
 	var details []json.RawMessage
 	if json.Unmarshal(members["details"], &details) == nil {
 		for _, d := range details[:min(len(details), maxDetails)] {
 			if raw, ok := object(d)["retryDelay"]; ok {
-				l.take(amount(strings.Trim(string(raw), `" `), time.Second))
+				l.take(delay(strings.Trim(string(raw), `" `), time.Second))
 			}
 		}
 	}
@@ -157,7 +157,7 @@ func reset(value string, now time.Time) (time.Duration, bool) {
 		if at, err := http.ParseTime(value); err == nil {
 			return max(at.Sub(now), 0), true
 		}
-		return amount(value, time.Second)
+		return delay(value, time.Second)
 	}
 	return max(unixTime(n).Sub(now), 0), true
 }
@@ -172,9 +172,9 @@ func unixTime(n float64) time.Time {
 	return time.UnixMilli(int64(whole))
 }
 
-// amount reads a number of units, or a duration as Go writes it. What is negative is
+// delay reads a number of units, or a duration as Go writes it. What is negative is
 // no wait, and what is too long for a Duration is the longest one.
-func amount(value string, unit time.Duration) (time.Duration, bool) {
+func delay(value string, unit time.Duration) (time.Duration, bool) {
 	if d, err := time.ParseDuration(value); err == nil && value != "0" {
 		return max(d, 0), true
 	}

@@ -22,6 +22,8 @@ type RuleError struct {
 	Setting string
 	// Problem says what is wrong.
 	Problem string
+
+	item int // of the setting's list, counted from 1; 0 is the setting as a whole
 }
 
 // Error names the rule and the setting, and says what is wrong.
@@ -37,31 +39,47 @@ func (p *Policy) Validate() error {
 	if p == nil {
 		return nil
 	}
-	var found []error
-	named := make(map[string]bool)
+	problems := p.problems()
+	all := make([]error, len(problems))
+	for i, e := range problems {
+		all[i] = e
+	}
+	return errors.Join(all...)
+}
+
+func (p *Policy) problems() []*RuleError {
+	var found []*RuleError
+	named := make(map[string]bool, len(p.Rules))
+	var before cover
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		c := check{rule: r.label(i), index: i}
 		c.name(r, named)
+		c.isLast(r, len(p.Rules)-1)
 		c.globs(r)
 		c.settings(&r.Settings)
 		c.retry(&r.Settings.Retry)
+		c.endless(&r.Settings)
 		c.unsafe(&r.Settings)
 		c.session(r)
+		c.counts(p, &before)
 		found = append(found, c.found...)
 	}
-	return errors.Join(found...)
+	return found
 }
 
 // check collects what is wrong with one rule.
 type check struct {
 	rule  string
 	index int
-	found []error
+	found []*RuleError
 }
 
-func (c *check) report(setting, problem string) {
-	c.found = append(c.found, &RuleError{Rule: c.rule, Index: c.index, Setting: setting, Problem: problem})
+func (c *check) report(setting, problem string) { c.reportItem(setting, -1, problem) }
+
+// reportItem reports one item of a setting's list.
+func (c *check) reportItem(setting string, i int, problem string) {
+	c.found = append(c.found, &RuleError{Rule: c.rule, Index: c.index, Setting: setting, Problem: problem, item: i + 1})
 }
 
 // name: records and reasons tell rules apart by it.
@@ -73,6 +91,13 @@ func (c *check) name(r *Rule, named map[string]bool) {
 		c.report("name", "another rule has the same name")
 	}
 	named[c.rule] = true
+}
+
+// isLast: a file has a place of its own for the rule that speaks last.
+func (c *check) isLast(r *Rule, last int) {
+	if r.Name == sourceDefaults && (c.index != last || r.Server != "" || r.Tool != "") {
+		c.report("name", "the name is that of the last rule, which matches everything (defaults in a file)")
+	}
 }
 
 func (c *check) globs(r *Rule) {
@@ -104,32 +129,32 @@ func badText(s string) string {
 
 func (c *check) settings(s *Settings) {
 	if s.Safety != "" && !s.Safety.Valid() {
-		c.report(fields[fieldSafety].name, strconv.Quote(string(s.Safety))+" is not one of read_only, idempotent, keyed, unsafe")
+		c.report(fields[fieldSafety].name, strconv.Quote(string(s.Safety))+" is not one of read_only, idempotent, keyed, unsafe"+didYouMean(string(s.Safety), words[typeSafety]))
 	}
 	if s.Surface != "" && !s.Surface.Valid() {
-		c.report(fields[fieldSurface].name, strconv.Quote(string(s.Surface))+" is not one of caller, model, model_protocol, model_transport")
+		c.report(fields[fieldSurface].name, strconv.Quote(string(s.Surface))+" is not one of caller, model, model_protocol, model_transport"+didYouMean(string(s.Surface), words[typeSurface]))
 	}
 	if s.Gate != "" && !s.Gate.Valid() {
-		c.report(fields[fieldGate].name, strconv.Quote(string(s.Gate))+" is not one of server, tool, off")
+		c.report(fields[fieldGate].name, strconv.Quote(string(s.Gate))+" is not one of server, tool, off"+didYouMean(string(s.Gate), words[typeGate]))
 	}
-	for _, d := range s.Tolerate {
+	for i, d := range s.Tolerate {
 		if !slices.Contains(observe.Deviations(), observe.Deviation(d)) {
-			c.report(fields[fieldTolerate].name, strconv.Quote(d)+" is not a deviation")
+			c.reportItem(fields[fieldTolerate].name, i, strconv.Quote(d)+" is not a deviation"+didYouMean(d, formWords["deviation"]))
 		}
 	}
-	for _, r := range s.ResultTypes {
+	for i, r := range s.ResultTypes {
 		if r == "" || r == "complete" || r == "input_required" {
-			c.report(fields[fieldResultTypes].name, strconv.Quote(r)+" is not an extension's")
+			c.reportItem(fields[fieldResultTypes].name, i, strconv.Quote(r)+" is not an extension's")
 		}
 	}
 	if s.Breaker.Open < 0 {
-		c.report(fields[fieldOpen].name, "a negative time means nothing; failures: -1 turns the breaker off")
+		c.report(fields[fieldOpen].name, "a negative time means nothing; breaker.failures turns the breaker off")
 	}
 	if s.Limiter.Burst < 0 {
-		c.report(fields[fieldBurst].name, "a negative burst means nothing; rate: -1 turns the limiter off")
+		c.report(fields[fieldBurst].name, "a negative burst means nothing; limiter.rate turns the limiter off")
 	}
 	if !finite(s.Limiter.Rate) {
-		c.report(fields[fieldRate].name, "not a finite number; -1 is no limit")
+		c.report(fields[fieldRate].name, "not a finite number; a negative one is no limit")
 	}
 	c.keyHeader(s)
 	c.keyNames(&s.Key)
@@ -206,9 +231,9 @@ func (c *check) retry(r *Retry) {
 	if b := r.Budget; !finite(b) || b > 0 && b < 1 {
 		c.report(fields[fieldBudget].name, "neither 1 or more nor negative (no budget): it would not pay for a single repeat")
 	}
-	for _, name := range r.Outcomes {
+	for i, name := range r.Outcomes {
 		if problem := badOutcome(observe.Outcome(name)); problem != "" {
-			c.report(fields[fieldOutcomes].name, strconv.Quote(name)+" "+problem)
+			c.reportItem(fields[fieldOutcomes].name, i, strconv.Quote(name)+" "+problem+didYouMean(name, formWords["outcome"]))
 		}
 	}
 	c.statuses(fieldStatuses, r.Statuses)
@@ -216,8 +241,22 @@ func (c *check) retry(r *Retry) {
 	if r.Throttled != nil && !*r.Throttled && slices.ContainsFunc(r.RefusedStatuses, throttling) {
 		c.report(fields[fieldRefusedStatuses].name, "429 and 425 cannot be declared refused where retry.throttled is false")
 	}
-	if slices.Contains(r.ToolErrors, "") {
-		c.report(fields[fieldToolErrors].name, "an empty text would match every error")
+	for i, text := range r.ToolErrors {
+		switch {
+		case text == "":
+			c.reportItem(fields[fieldToolErrors].name, i, "an empty text would match every error")
+		case !utf8.ValidString(text):
+			c.reportItem(fields[fieldToolErrors].name, i, "not valid UTF-8")
+		}
+	}
+}
+
+// endless: without any limit on time, repeats have no end that a caller could wait
+// for. A limit on each attempt bounds the call as well, as long as the waits are bound.
+func (c *check) endless(s *Settings) {
+	unbound := s.Limits.Attempt <= 0 || s.Retry.RetryAfterCap < 0 || s.Retry.BackoffCap < 0
+	if s.Limits.Call < 0 && s.Retry.Repeats >= 0 && unbound {
+		c.report(fields[fieldCall].name, "repeats without a deadline: bound the call, or each attempt and the waits between, or turn retry.repeats off as well")
 	}
 }
 
@@ -234,9 +273,9 @@ func badOutcome(o observe.Outcome) string {
 }
 
 func (c *check) statuses(f field, statuses []int) {
-	for _, s := range statuses {
+	for i, s := range statuses {
 		if s < 300 || s > 999 {
-			c.report(fields[f].name, strconv.Itoa(s)+" is not the status of an HTTP error")
+			c.reportItem(fields[f].name, i, strconv.Itoa(s)+" is not the status of an HTTP error")
 		}
 	}
 }

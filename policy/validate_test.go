@@ -49,8 +49,9 @@ func TestValidate(t *testing.T) {
 		rule policy.Rule
 		want []string
 	}{
-		{"empty", policy.Rule{}, nil},
-		{"address as server", policy.Rule{Name: "r", Server: "http://[::1]:8080/*"}, nil},
+		{"empty", policy.Rule{}, []string{"rules[0]: tool"}},
+		{"sets nothing", policy.Rule{Name: "r", Tool: "pay"}, []string{"r: tool"}},
+		{"address as server", policy.Rule{Name: "r", Server: "http://[::1]:8080/*", Settings: policy.Settings{Safety: policy.Unsafe}}, nil},
 		{"server not UTF-8", policy.Rule{Name: "r", Server: "a\xff"}, []string{"r: server"}},
 		{"control character", policy.Rule{Name: "r", Tool: "a\n"}, []string{"r: tool"}},
 		{"stray space", policy.Rule{Name: "r", Tool: " pay"}, []string{"r: tool"}},
@@ -132,9 +133,9 @@ func TestValidate(t *testing.T) {
 func TestValidateReportsAll(t *testing.T) {
 	p := &policy.Policy{Rules: []policy.Rule{
 		{Settings: policy.Settings{Safety: "x"}},
-		{Name: "fine", Tool: "*"},
+		{Name: "fine", Tool: "pay", Settings: policy.Settings{MaxResult: 1}},
 		{Name: "two", Tool: "{a,b}", Settings: policy.Settings{Surface: "x"}},
-		{Name: "fine"},
+		{Name: "fine", Settings: policy.Settings{Strict: new(true)}},
 	}}
 	want := []string{"rules[0]: safety", "two: tool", "two: surface", "fine: name"}
 	err := p.Validate()
