@@ -19,7 +19,11 @@ func (p *post) weigh(v *observe.Verdict, body []byte) {
 	found := s.examine(p.request, p.lease, plain)
 	switch {
 	case found == alive && v.Outcome == observe.SessionLost:
-		v.Outcome, v.Reason = observe.HTTPError, "the server answered 404 in a session that is alive"
+		// Whoever wrote it does not know what the server knows, and proves nothing.
+		v.Outcome, v.Delivery = observe.HTTPError, observe.Unknown
+		v.Reason = "404 in a session that the server knows"
+	case found == unclear && v.Outcome == observe.SessionLost:
+		v.Delivery, v.Reason = observe.Unknown, "404 in a session, and it could not be found out whether that is lost"
 	case found == gone:
 		lose(v, "the server does not know the session, and it was not renewed")
 	case found == renewed:

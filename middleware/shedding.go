@@ -41,7 +41,11 @@ func (c *core) converse(ctx context.Context, cl *call, ev *evidence, next mcp.Me
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= wait {
 			return res, err
 		}
-		if !sleep(ctx, wait) {
+		switch {
+		case sleep(ctx, wait):
+		case ctx.Err() == context.DeadlineExceeded: // the wait was to end just before
+			return res, err
+		default:
 			return nil, ctx.Err()
 		}
 		cl.goOn(resumption{state: off.RequestState})

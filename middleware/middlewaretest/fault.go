@@ -176,9 +176,11 @@ type Fault struct {
 	// Needs says where the fault can strike; see [Fault.Applies].
 	Needs Conditions
 	// Expectation holds on both protocol versions and with or without sessions,
-	// unless Legacy (2025-11-25) says otherwise. In the catalogue it is always set.
+	// unless Legacy (2025-11-25) or InSession (a request that carried a session
+	// id) says otherwise. In the catalogue it is always set.
 	Expectation
-	Legacy *Expectation
+	Legacy    *Expectation
+	InSession *Expectation
 	// Rests says why the expectation is what it is, where that is not plain.
 	Rests string
 }
@@ -208,7 +210,10 @@ func (f Fault) Applies(opts *Options) bool {
 // these options; nil is the zero Options.
 func (f Fault) Expected(opts *Options) Expectation {
 	o := opts.normalized()
-	if !o.stateless() && f.Legacy != nil {
+	switch {
+	case o.Sessions && f.InSession != nil:
+		return *f.InSession
+	case !o.stateless() && f.Legacy != nil:
 		return *f.Legacy
 	}
 	return f.Expectation

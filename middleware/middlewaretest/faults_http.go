@@ -79,11 +79,13 @@ func statusFaults() []Fault {
 
 // notFoundFaults are the shapes of 404 in a session that is alive.
 func notFoundFaults() []Fault {
+	alive := &Expectation{"HTTP_ERROR", "unknown"}
 	text := Status(404).expect("HTTP_ERROR", "refused")
-	text.Rests = "A 404 to a request with a session id would mean a lost session, but a ping under the same id is answered."
+	text.InSession = alive
+	text.Rests = "A 404 to a request with a session id would mean a lost session, but a ping under the same id is answered: it proves nothing."
 	noID := StatusError(404, codeInvalidRequest, "not found").expect("HTTP_ERROR", "refused")
 	noID.Name, noID.Body = "status-404-jsonrpc-id-null", `{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"not found"}}`
-	noID.Rests = text.Rests
+	noID.InSession, noID.Rests = alive, text.Rests
 	echo := StatusError(404, codeMethodNotFound, "method not found").expect("HTTP_ERROR", "refused")
 	echo.Rests = "The error answers this request, so that the session is alive."
 	return []Fault{text, noID, echo}
