@@ -23,12 +23,22 @@ type flight struct {
 type flights struct {
 	mu     sync.Mutex
 	byName map[name]*flight
-	lost   map[equal]map[string]bool // IDs of calls that ended but could not be settled
-	losses atomic.Int32              // len(lost): where it is 0, no lock is needed
+	// lost are the IDs of calls that ended but could not be settled, and when their
+	// entries have expired at the latest.
+	lost      map[equal]map[string]time.Time
+	losses    atomic.Int32 // len(lost): where it is 0, no lock is needed
+	retention time.Duration
+	tidyAt    int // the number of losses at which expired ones are let go of
 }
 
-func newFlights() *flights {
-	return &flights{byName: map[name]*flight{}, lost: map[equal]map[string]bool{}}
+// someLosses is how many losses are kept without looking which have expired.
+const someLosses = 1024
+
+func newFlights(retention time.Duration) *flights {
+	return &flights{
+		byName: map[name]*flight{}, lost: map[equal]map[string]time.Time{},
+		retention: retention, tidyAt: someLosses,
+	}
 }
 
 // take registers a flight for a call, or returns the one that has its name, or is
@@ -85,10 +95,28 @@ func (f *flights) land(fl *flight, settled *Entry, lost bool) {
 func (f *flights) lose(e *Entry) {
 	at := equalTo(e.Scope, e.Fingerprint)
 	if f.lost[at] == nil {
-		f.lost[at] = map[string]bool{}
+		f.lost[at] = map[string]time.Time{}
 	}
-	f.lost[at][e.ID] = true
+	f.lost[at][e.ID] = e.Changed.Add(f.retention)
+	if len(f.lost) >= f.tidyAt {
+		f.tidy(e.Changed)
+	}
 	f.losses.Store(int32(len(f.lost)))
+}
+
+// tidy lets go of losses whose entries have expired.
+func (f *flights) tidy(now time.Time) {
+	for at, ids := range f.lost {
+		for id, expires := range ids {
+			if !expires.After(now) {
+				delete(ids, id)
+			}
+		}
+		if len(ids) == 0 {
+			delete(f.lost, at)
+		}
+	}
+	f.tidyAt = max(someLosses, 2*len(f.lost))
 }
 
 // isLost reports whether the latest try of a call ended without being settled.
@@ -98,7 +126,8 @@ func (f *flights) isLost(e *Entry) bool {
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	return f.lost[equalTo(e.Scope, e.Fingerprint)][e.ID]
+	_, lost := f.lost[equalTo(e.Scope, e.Fingerprint)][e.ID]
+	return lost
 }
 
 // hasLost reports whether that is so of any call which asks for what r does.

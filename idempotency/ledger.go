@@ -46,7 +46,7 @@ func NewLedger(store Store, opts *LedgerOptions) *Ledger {
 // apart in one store.
 func newLedger(store Store, opts *LedgerOptions, domain string) *Ledger {
 	l := &Ledger{
-		store: store, flights: newFlights(),
+		store:  store,
 		scopes: &scopes{domain: domain, known: map[[2]string]string{}},
 	}
 	if opts != nil {
@@ -64,6 +64,7 @@ func newLedger(store Store, opts *LedgerOptions, domain string) *Ledger {
 	if l.opts.Now == nil {
 		l.opts.Now = time.Now
 	}
+	l.flights = newFlights(l.opts.Retention)
 	l.guard = guard{owner: l.opts.Owner + "/" + NewKey(), opened: l.opts.Now(), lost: l.flights.isLost}
 	return l
 }
