@@ -86,7 +86,7 @@ func ExampleError() {
 }
 
 // Once somebody has looked, the call can be made, or has its answer.
-func ExampleLedger_Resolve() {
+func ExampleLedger_InDoubt() {
 	ctx, ledger := context.Background(), idempotency.NewLedger(nil, nil)
 	call := idempotency.Call{Server: "bank", Tool: "pay", Intent: "s-1/call_9"}
 	ticket, err := ledger.Begin(ctx, call)
@@ -96,15 +96,22 @@ func ExampleLedger_Resolve() {
 	}
 	_ = ticket.Settle(ctx, idempotency.Settlement{State: idempotency.Unknown})
 
-	// The bank's list of payments does not have it.
-	_, err = ledger.Resolve(ctx, call, idempotency.Settlement{State: idempotency.Failed})
+	// What is in doubt? Then look: the bank's list of payments does not have it.
+	doubts, err := ledger.InDoubt(ctx, call)
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
+	for _, d := range doubts {
+		// False if the call was made again meanwhile: look anew.
+		resolved, err := d.Resolve(ctx, idempotency.Settlement{State: idempotency.Failed})
+		fmt.Println(resolved, err)
+	}
 	_, err = ledger.Begin(ctx, call)
 	fmt.Println(err)
-	// Output: <nil>
+	// Output:
+	// true <nil>
+	// <nil>
 }
 
 // A server executes once for each key, whatever a client or something between

@@ -64,6 +64,18 @@ func (f *flights) take(r *request) (fl *flight, mine bool) {
 	return fl, true
 }
 
+// holds reports whether a flight other than mine has a name of an entry.
+func (f *flights) holds(e *Entry, mine *flight) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, id := range e.names() {
+		if fl := f.byName[name{e.Scope, id}]; fl != nil && fl != mine {
+			return true
+		}
+	}
+	return false
+}
+
 // any returns the flight with one of two names, which may be the same.
 func (f *flights) any(scope, id, key string) *flight {
 	if fl := f.byName[name{scope, id}]; fl != nil || key == id {

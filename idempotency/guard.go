@@ -20,6 +20,22 @@ func RepeatAllowed(ctx context.Context) bool {
 	return allowed
 }
 
+// Aside returns a context for calls that are other decisions than the one which is
+// being carried out: without its intent, its key and its permission to repeat. The
+// principal stays.
+func Aside(ctx context.Context) context.Context {
+	if IntentFrom(ctx) != "" {
+		ctx = WithIntent(ctx, "")
+	}
+	if KeyFrom(ctx) != "" {
+		ctx = WithKey(ctx, "")
+	}
+	if RepeatAllowed(ctx) {
+		ctx = context.WithValue(ctx, repeatContext{}, false)
+	}
+	return ctx
+}
+
 // A guard knows which calls are in doubt.
 type guard struct {
 	owner  string
@@ -61,11 +77,17 @@ func (g *guard) end(r *request, e *Entry) (time.Time, bool) {
 	return end, e.Fingerprint == r.Fingerprint && g.inDoubt(e) && r.now.Before(end)
 }
 
+// asked reports whether equal calls matter to a call at all. A keyed call with a name
+// of its own is for the server to tell from others.
+func (g *guard) asked(r *request) bool {
+	return r.GuardWindow > 0 && !r.RepeatAllowed && !r.adopted && !(r.Keyed && r.named)
+}
+
 // blocker returns the latest equal call in doubt that a call which repeats none by
 // name has to respect, and when that ends; or nil. A keyed call with a name of its
 // own is for the server to tell from others.
 func (g *guard) blocker(r *request, found []Entry) (*Entry, time.Time) {
-	if r.GuardWindow <= 0 || r.RepeatAllowed || r.adopted || r.Keyed && r.named {
+	if !g.asked(r) {
 		return nil, time.Time{}
 	}
 	var latest *Entry

@@ -131,7 +131,7 @@ func (l *Ledger) wait(ctx context.Context, r *request, fl *flight) (*Ticket, err
 // open decides on a call whose names it holds. It returns neither a ticket nor an
 // error where something has changed meanwhile: look again.
 func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
-	found, err := l.store.Find(ctx, l.query(r), r.now)
+	found, err := l.store.Find(ctx, l.query(r, l.guard.asked(r)), r.now)
 	if err != nil {
 		return nil, r.storeFailed(err)
 	}
@@ -143,7 +143,7 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 		return nil, l.follow(ctx, r, own)
 	case r.differs(own.Fingerprint, own.Key):
 		return nil, r.mismatch(own.Started)
-	case l.guard.underWay(own) && r.behind != own.names():
+	case l.guard.underWay(own) && l.flights.holds(own, r.flight):
 		// By a name that this call has not: wait for that.
 		r.behind = own.names()
 		return nil, nil
@@ -155,8 +155,11 @@ func (l *Ledger) open(ctx context.Context, r *request) (*Ticket, error) {
 
 // query asks for what matters to a call. Equal calls of this ledger that go on do
 // not, but one that ended without being settled looks the same to a store.
-func (l *Ledger) query(r *request) Query {
-	q := Query{Scope: r.scope, Fingerprint: r.Fingerprint}
+func (l *Ledger) query(r *request, equal bool) Query {
+	q := Query{Scope: r.scope}
+	if equal {
+		q.Fingerprint = r.Fingerprint
+	}
 	if r.named || r.adopted {
 		q.ID, q.Key = r.id, r.key
 	}

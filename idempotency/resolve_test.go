@@ -1,6 +1,7 @@
 package idempotency_test
 
 import (
+	"context"
 	"testing"
 
 	"github.com/surecall/surecall/idempotency"
@@ -36,6 +37,26 @@ func TestResolve(t *testing.T) {
 				t.Errorf("then: %s, want %s", got, tt.want)
 			}
 		})
+	}
+}
+
+// What was found out of one try says nothing of the next.
+func TestStaleFinding(t *testing.T) {
+	b := newBook(t, idempotency.LedgerOptions{})
+	c := with(intent("i"), repeatAllowed)
+	_, ticket := b.try(c)
+	b.settle(ticket, unknown)
+	doubts, err := b.InDoubt(t.Context(), c)
+	if err != nil || len(doubts) != 1 {
+		t.Fatal(doubts, err)
+	}
+	_, again := b.try(c)
+	b.settle(again, unknown)
+	if resolved, err := doubts[0].Resolve(t.Context(), failed); resolved || err != nil {
+		t.Errorf("resolved %t, %v", resolved, err)
+	}
+	if got, _ := b.try(with(intent("i"))); got != "unknown" {
+		t.Errorf("then: %s", got)
 	}
 }
 
@@ -93,14 +114,28 @@ func TestInDoubt(t *testing.T) {
 			if d := doubts[0]; d.Equal != tt.equal || d.Key != ticket.Key() || d.Since.IsZero() {
 				t.Errorf("%+v, key %s", d, ticket.Key())
 			}
-			earlier := tt.asked
-			earlier.Intent, earlier.Key = "", doubts[0].Key
-			if resolved, err := b.Resolve(t.Context(), earlier, failed); err != nil || !resolved {
+			if resolved, err := doubts[0].Resolve(t.Context(), failed); err != nil || !resolved {
 				t.Errorf("resolved %t, %v", resolved, err)
+			}
+			if resolved, err := doubts[0].Resolve(t.Context(), completed); err != nil || resolved {
+				t.Errorf("resolved again: %t, %v", resolved, err)
 			}
 			if got, _ := b.try(tt.asked); got != "send" {
 				t.Errorf("then: %s", got)
 			}
 		})
 	}
+}
+
+// Resolve resolves whatever stands in the way of a call.
+func (b *book) Resolve(ctx context.Context, c idempotency.Call, s idempotency.Settlement) (resolved bool, err error) {
+	doubts, err := b.InDoubt(ctx, c)
+	for _, d := range doubts {
+		ok, err := d.Resolve(ctx, s)
+		if err != nil {
+			return resolved, err
+		}
+		resolved = resolved || ok
+	}
+	return resolved, err
 }

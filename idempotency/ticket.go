@@ -90,12 +90,25 @@ func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 	defer func() { l.flights.land(t.flight, &e, lost) }()
 	now := l.opts.Now()
 	e.settle(s, now, l.opts.Retention)
-	err := l.store.Put(context.WithoutCancel(ctx), e.within(l.opts.MaxAnswer), now)
+	err := t.write(context.WithoutCancel(ctx), &e, now)
 	lost = err != nil && !errors.Is(err, ErrConflict)
 	if err != nil {
 		return settleFailed(&e, err)
 	}
 	return nil
+}
+
+// write stores the settled entry. Where the started one has expired meanwhile, by a
+// long call or a clock that was set, it is stored anew: what became of the call is not
+// to be forgotten at the moment in which it is known.
+func (t *Ticket) write(ctx context.Context, e *Entry, now time.Time) error {
+	kept := e.within(t.ledger.opts.MaxAnswer)
+	err := t.ledger.store.Put(ctx, kept, now)
+	if errors.Is(err, ErrConflict) && !t.entry.Expires.After(now) {
+		kept.Revision = 0
+		err = t.ledger.store.Put(ctx, kept, now)
+	}
+	return err
 }
 
 // start makes the entry that of a call about to be sent.

@@ -3,7 +3,6 @@ package middleware
 import (
 	"context"
 	"encoding/json"
-	"runtime"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -44,7 +43,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 		ev.given = cl.params().Arguments
 	}
 	started := time.Now()
-	res, err := c.converse(withEvidence(aside(ctx), ev), cl, ev, next)
+	res, err := c.converse(withEvidence(idempotency.Aside(ctx), ev), cl, ev, next)
 	if err != nil && ctx.Err() != nil {
 		ev.settle(settleTime)
 	}
@@ -70,18 +69,6 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	return res, nil
 }
 
-// aside takes the call's names from the context: what an input handler calls, which
-// gets it on 2026-07-28, is another intent.
-func aside(ctx context.Context) context.Context {
-	if idempotency.IntentFrom(ctx) != "" {
-		ctx = idempotency.WithIntent(ctx, "")
-	}
-	if idempotency.KeyFrom(ctx) != "" {
-		ctx = idempotency.WithKey(ctx, "")
-	}
-	return ctx
-}
-
 // invoke calls next, and comes back when the context ends even if next does not:
 // without HTTP the SDK's write blocks for as long as a child process does not read
 // its input, and every call for as long as it takes to end one; and with rounds it
@@ -92,52 +79,19 @@ func (cl *call) invoke(ctx context.Context, next mcp.MethodHandler) (mcp.Result,
 	if cl.server.wire && !cl.server.piped && cl.protocolVersion() < sessionlessVersion {
 		return next(ctx, cl.method, cl.request)
 	}
-	done := make(chan returned, 1)
 	method, req := cl.method, cl.request
-	go func() {
-		r := returned{panicked: true}
-		defer func() {
-			if r.panicked {
-				r.cause = recover()
-			}
-			done <- r
-		}()
-		r.res, r.err = next(ctx, method, req)
-		r.panicked = false
-	}()
-	select {
-	case r := <-done:
-		return r.unpack()
-	case <-ctx.Done():
+	type answer struct {
+		res mcp.Result
+		err error
 	}
-	timer := time.NewTimer(settleTime)
-	defer timer.Stop()
-	select {
-	case r := <-done:
-		return r.unpack()
-	case <-timer.C:
+	a, ok := detach(ctx, func() answer {
+		res, err := next(ctx, method, req)
+		return answer{res, err}
+	})
+	if !ok {
 		return nil, ctx.Err()
 	}
-}
-
-// returned is how next came back.
-type returned struct {
-	res      mcp.Result
-	err      error
-	panicked bool
-	cause    any // of the panic; nil for a goroutine that was ended
-}
-
-// unpack returns what next returned, or goes on with its panic on the caller's
-// goroutine, where a host may recover from it.
-func (r *returned) unpack() (mcp.Result, error) {
-	switch {
-	case r.panicked && r.cause == nil:
-		runtime.Goexit()
-	case r.panicked:
-		panic(r.cause)
-	}
-	return r.res, r.err
+	return a.res, a.err
 }
 
 // wire is what an attempt left behind below the SDK.

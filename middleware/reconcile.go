@@ -80,28 +80,42 @@ func (c *core) reconciler(cl *call) Reconciler {
 
 func matches(glob, name string) bool { return glob == "" || policy.Match(glob, name) }
 
-// ask puts the question to the host and notes what it found.
+// ask puts the question to the host and notes what it found. A hook that does not look
+// at its context is left behind when that ends.
 func (k *keying) ask(ctx context.Context, look Reconciler, d idempotency.Doubt, failure *observe.Error) (Finding, *mcp.CallToolResult) {
 	cl := k.call
 	asked := time.Now()
-	// What the hook calls is another intent.
-	finding, found, err := look(aside(ctx), &Unresolved{
+	u := &Unresolved{
 		Session: cl.session, Server: cl.server.name, Tool: cl.tool.Name,
 		Arguments: cl.given, Key: d.Key, Since: d.Since, Failure: failure,
+	}
+	answer, ok := detach(ctx, func() (a lookAnswer) {
+		a.finding, a.found, a.err = look(idempotency.Aside(ctx), u)
+		return a
 	})
+	if !ok {
+		answer.err = ctx.Err()
+	}
 	note := observe.Look{Since: d.Since, Equal: d.Equal}
-	if err != nil {
-		finding, note.Error = CannotTell, observe.Redact(err.Error(), recordText)
+	if answer.err != nil {
+		note.Error = observe.Redact(answer.err.Error(), recordText)
 	}
-	if finding != Happened && finding != DidNotHappen {
-		finding = CannotTell
+	if answer.err != nil || answer.finding != Happened && answer.finding != DidNotHappen {
+		answer.finding = CannotTell
 	}
-	note.Finding, note.DurationMs = string(finding), milliseconds(time.Since(asked))
+	note.Finding, note.DurationMs = string(answer.finding), milliseconds(time.Since(asked))
 	cl.ledger.Reconciled = append(cl.ledger.Reconciled, note)
-	if found == nil {
-		found = &mcp.CallToolResult{Content: []mcp.Content{}}
+	if answer.found == nil {
+		answer.found = &mcp.CallToolResult{Content: []mcp.Content{}}
 	}
-	return finding, found
+	return answer.finding, answer.found
+}
+
+// lookAnswer is what a Reconciler returns.
+type lookAnswer struct {
+	finding Finding
+	found   *mcp.CallToolResult
+	err     error
 }
 
 // reconcile looks what became of this call, which has just ended in doubt.
@@ -114,7 +128,7 @@ func (k *keying) reconcile(ctx context.Context, look Reconciler, res mcp.Result,
 	finding, found := k.ask(ctx, look, d, cl.failure(ctx))
 	switch finding {
 	case Happened:
-		return found, cl.happened(found), nil
+		return found, happened(found), nil
 	case DidNotHappen:
 		return k.again(ctx)
 	}
@@ -122,17 +136,20 @@ func (k *keying) reconcile(ctx context.Context, look Reconciler, res mcp.Result,
 }
 
 // happened settles a call as done with what the host found.
-func (cl *call) happened(found *mcp.CallToolResult) idempotency.Settlement {
-	body, isError := cl.answer(&attempt{}, found)
-	return idempotency.Settlement{State: idempotency.Completed, Answer: body, IsError: isError}
+func happened(found *mcp.CallToolResult) idempotency.Settlement {
+	return idempotency.Settlement{State: idempotency.Completed, Answer: storedResult(found), IsError: found.IsError}
 }
 
-// again sends a call once more that did not happen, with the same key. It is not
-// looked for a second time.
+// again sends a call once more that did not happen, with the same key, and from the
+// round that failed: nobody is asked twice. It is not looked for a second time.
 func (k *keying) again(ctx context.Context) (mcp.Result, idempotency.Settlement, error) {
-	k.call.forgive()
-	res, err := k.next(ctx, k.call.method, k.call.request)
-	s := k.call.settlement(k.call.last(ctx, res, err), res)
+	cl := k.call
+	if a := &cl.attempts[len(cl.attempts)-1]; a.resume != nil {
+		cl.goOn(*a.resume)
+	}
+	cl.forgive()
+	res, err := k.next(ctx, cl.method, cl.request)
+	s := cl.settlement(cl.last(ctx, res, err), res)
 	s.Verified = true
 	return res, s, err
 }
@@ -158,26 +175,43 @@ func (k *keying) reconcileEarlier(ctx context.Context, c idempotency.Call, refus
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, d := range doubts {
-		finding, found := k.ask(ctx, look, d, nil)
+	for i := range doubts {
+		d := &doubts[i]
+		finding, found := k.ask(ctx, look, *d, nil)
 		s := idempotency.Settlement{State: idempotency.Failed}
 		switch finding {
 		case CannotTell:
 			return nil, nil, refusal
 		case Happened:
-			s = k.call.happened(found)
+			s = happened(found)
 		}
-		earlier := c
-		earlier.Intent, earlier.Key = "", d.Key
-		if _, err := k.core.opts.Ledger.Resolve(ctx, earlier, s); err != nil {
+		resolved, err := d.Resolve(ctx, s)
+		switch {
+		case err != nil:
 			return nil, nil, err
-		}
-		if finding == Happened && d.Equal {
-			return nil, marked(found, d.Since), nil
+		case d.Equal && finding == Happened:
+			return nil, marked(found, d.Since), k.adoptResult(ctx, c, s)
+		case d.Equal && !resolved:
+			// Somebody else has sent it again, or another one like it.
+			return nil, nil, refusal
 		}
 	}
 	ticket, err := k.core.opts.Ledger.Begin(ctx, c)
 	return ticket, nil, err
+}
+
+// adoptResult writes down that a call with a name of its own was answered with the
+// result of an equal one, so that it is not sent when it comes again.
+func (k *keying) adoptResult(ctx context.Context, c idempotency.Call, s idempotency.Settlement) error {
+	if !k.call.named {
+		return nil
+	}
+	c.RepeatAllowed = true // whatever equal calls there are: nothing is sent
+	ticket, err := k.core.opts.Ledger.Begin(ctx, c)
+	if err != nil {
+		return err
+	}
+	return ticket.Settle(ctx, s)
 }
 
 // inDoubt reports whether a call was refused because of an earlier one that may have

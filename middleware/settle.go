@@ -86,14 +86,20 @@ func (cl *call) answer(a *attempt, res mcp.Result) (body []byte, isError bool) {
 	if tool == nil || !cl.named {
 		return nil, false
 	}
-	raw, err := json.Marshal(tool)
-	if err == nil {
-		body, err = json.Marshal(stored{Result: raw})
-	}
+	return storedResult(tool), tool.IsError
+}
+
+// storedResult is a result in the form that the ledger keeps; nil where it has none.
+func storedResult(res *mcp.CallToolResult) []byte {
+	raw, err := json.Marshal(res)
 	if err != nil {
-		return nil, tool.IsError
+		return nil
 	}
-	return body, tool.IsError
+	body, err := json.Marshal(stored{Result: raw})
+	if err != nil {
+		return nil
+	}
+	return body
 }
 
 // replay answers a call from the ledger, without traffic.
