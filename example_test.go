@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -208,10 +209,12 @@ func Example_reconcile() {
 				switch {
 				case err != nil:
 					return middleware.CannotTell, nil, err
-				case res.IsError:
+				case !res.IsError:
+					return middleware.Happened, res, nil
+				case strings.Contains(res.Content[0].(*mcp.TextContent).Text, "no such payment"):
 					return middleware.DidNotHappen, nil, nil
 				}
-				return middleware.Happened, res, nil
+				return middleware.CannotTell, nil, nil // the bank itself may be in trouble
 			},
 		}},
 	})

@@ -1,6 +1,7 @@
 package idempotency
 
 import (
+	"encoding/json"
 	"maps"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -36,4 +37,18 @@ func Announced(c *mcp.ServerCapabilities) (metaKey string, ok bool) {
 	settings, _ := c.Experimental[Capability].(map[string]any)
 	metaKey, _ = settings["metaKey"].(string)
 	return metaKey, metaKey != ""
+}
+
+// ServerRefusal reads why a server with [Deduplicate] has not executed a call, from
+// the data of its JSON-RPC error: one of [KindUnknown], [KindRunning], [KindMismatch],
+// [KindNotKept] and [KindStore], or "" where the error says no such thing. It is the
+// server's own word.
+func ServerRefusal(data json.RawMessage) Kind {
+	var says struct {
+		Idempotency Kind `json:"idempotency"`
+	}
+	if json.Unmarshal(data, &says) != nil || refusals[says.Idempotency] == "" {
+		return ""
+	}
+	return says.Idempotency
 }

@@ -9,6 +9,7 @@ const (
 	byWrite = iota
 	byAnswer
 	byEqual
+	byFailure
 	chainKinds
 )
 

@@ -23,8 +23,7 @@ type flight struct {
 type flights struct {
 	mu     sync.Mutex
 	byName map[name]*flight
-	// lost are the IDs of calls that ended but could not be settled, and when their
-	// entries have expired at the latest.
+	// lost are the IDs of calls that ended but could not be settled, and when.
 	lost      map[equal]map[string]time.Time
 	losses    atomic.Int32 // len(lost): where it is 0, no lock is needed
 	retention time.Duration
@@ -109,7 +108,7 @@ func (f *flights) lose(e *Entry) {
 	if f.lost[at] == nil {
 		f.lost[at] = map[string]time.Time{}
 	}
-	f.lost[at][e.ID] = e.Changed.Add(f.retention)
+	f.lost[at][e.ID] = e.Changed
 	if len(f.lost) >= f.tidyAt {
 		f.tidy(e.Changed)
 	}
@@ -119,8 +118,8 @@ func (f *flights) lose(e *Entry) {
 // tidy lets go of losses whose entries have expired.
 func (f *flights) tidy(now time.Time) {
 	for at, ids := range f.lost {
-		for id, expires := range ids {
-			if !expires.After(now) {
+		for id, ended := range ids {
+			if !ended.Add(f.retention).After(now) {
 				delete(ids, id)
 			}
 		}
@@ -131,15 +130,16 @@ func (f *flights) tidy(now time.Time) {
 	f.tidyAt = max(someLosses, 2*len(f.lost))
 }
 
-// isLost reports whether the latest try of a call ended without being settled.
-func (f *flights) isLost(e *Entry) bool {
+// isLost reports whether the latest try of a call ended without being settled, and
+// when.
+func (f *flights) isLost(e *Entry) (ended time.Time, lost bool) {
 	if f.losses.Load() == 0 {
-		return false
+		return ended, false
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	_, lost := f.lost[equalTo(e.Scope, e.Fingerprint)][e.ID]
-	return lost
+	ended, lost = f.lost[equalTo(e.Scope, e.Fingerprint)][e.ID]
+	return ended, lost
 }
 
 // hasLost reports whether that is so of any call which asks for what r does.

@@ -40,7 +40,7 @@ func Aside(ctx context.Context) context.Context {
 type guard struct {
 	owner  string
 	opened time.Time
-	lost   func(*Entry) bool // whether a call of ours ended without being settled
+	lost   func(*Entry) (time.Time, bool) // whether, and when, a call of ours ended without being settled
 }
 
 // inDoubt reports whether a call may have taken effect without anybody knowing:
@@ -50,7 +50,10 @@ func (g *guard) inDoubt(e *Entry) bool {
 }
 
 // running reports whether a started call is one of ours that goes on.
-func (g *guard) running(e *Entry) bool { return e.Owner == g.owner && !g.lost(e) }
+func (g *guard) running(e *Entry) bool {
+	_, lost := g.lost(e)
+	return e.Owner == g.owner && !lost
+}
 
 // since is when the doubt of a call began, from which the window is measured. A
 // call left behind by a dead process is in doubt from when that is found out:
@@ -63,6 +66,9 @@ func (g *guard) since(e *Entry, now time.Time) time.Time {
 		return now
 	case e.Changed.Before(g.opened):
 		return g.opened
+	}
+	if ended, lost := g.lost(e); lost {
+		return ended
 	}
 	return e.Changed
 }

@@ -211,7 +211,9 @@ func (l *Ledger) openAgain(ctx context.Context, r *request, own *Entry, found []
 
 // send writes down that a call is started.
 func (l *Ledger) send(ctx context.Context, r *request, e *Entry) (*Ticket, error) {
-	e.start(r, l.guard.owner, l.opts.Retention)
+	// A doubt is remembered for as long as the guard asks for it.
+	retention := max(l.opts.Retention, r.GuardWindow)
+	e.start(r, l.guard.owner, retention)
 	switch err := l.store.Put(ctx, *e, r.now); {
 	case errors.Is(err, ErrConflict):
 		return nil, nil
@@ -221,7 +223,7 @@ func (l *Ledger) send(ctx context.Context, r *request, e *Entry) (*Ticket, error
 	l.flights.found(e)
 	e.Revision++
 	t := &r.flight.ticket
-	t.ledger, t.flight, t.entry, t.adopted = l, r.flight, *e, r.adopted
+	t.ledger, t.flight, t.entry, t.adopted, t.retention = l, r.flight, *e, r.adopted, retention
 	return t, nil
 }
 

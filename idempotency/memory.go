@@ -24,7 +24,7 @@ type Memory struct {
 	answers chain           // those with an answer, likewise
 	entries int
 	bytes   int
-	failed  int
+	failed  chain     // those that have failed, the oldest write first
 	expiry  time.Time // no item expires before it
 }
 
@@ -202,18 +202,32 @@ func (m *Memory) dropAnswer(keep *item) bool {
 	return true
 }
 
-// evict removes the oldest item that has failed or expired, but not keep.
+// evict removes the oldest item that has failed, or one that has expired, but not
+// keep.
 func (m *Memory) evict(keep *item, now time.Time) bool {
-	if m.failed == 0 && now.Before(m.expiry) {
+	victim := m.failed.front
+	if victim != nil && victim == keep {
+		victim = victim.links[byFailure].after
+	}
+	if victim != nil {
+		m.remove(victim)
+		return true
+	}
+	return m.evictExpired(keep, now)
+}
+
+// evictExpired looks through all items, but not again before one can have expired.
+func (m *Memory) evictExpired(keep *item, now time.Time) bool {
+	if now.Before(m.expiry) {
 		return false
 	}
 	var earliest time.Time
 	for it := m.written.front; it != nil; it = it.links[byWrite].after {
-		if it != keep && (it.State == Failed || !it.Expires.After(now)) {
+		if it != keep && !it.Expires.After(now) {
 			m.remove(it)
 			return true
 		}
-		if earliest.IsZero() || it.Expires.Before(earliest) {
+		if it != keep && (earliest.IsZero() || it.Expires.Before(earliest)) {
 			earliest = it.Expires
 		}
 	}
@@ -261,7 +275,7 @@ func (m *Memory) track(it *item) {
 		m.answers.add(it, byAnswer)
 	}
 	if it.State == Failed {
-		m.failed++
+		m.failed.add(it, byFailure)
 	}
 	m.bytes += size(&it.Entry)
 	if it.Expires.Before(m.expiry) {
@@ -278,7 +292,7 @@ func (m *Memory) untrack(it *item) {
 		m.answers.remove(it, byAnswer)
 	}
 	if it.State == Failed {
-		m.failed--
+		m.failed.remove(it, byFailure)
 	}
 	m.bytes -= size(&it.Entry)
 }

@@ -14,8 +14,10 @@ type Ticket struct {
 	flight  *flight // nil for an answer
 	entry   Entry   // as it is stored
 	adopted bool
-	answer  *Answer
-	settled atomic.Bool
+	// retention of the call from when it is settled
+	retention time.Duration
+	answer    *Answer
+	settled   atomic.Bool
 }
 
 // An Answer is what a call was answered before.
@@ -89,7 +91,7 @@ func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 	// On every way out, a panic of the store's too.
 	defer func() { l.flights.land(t.flight, &e, lost) }()
 	now := l.opts.Now()
-	e.settle(s, now, l.opts.Retention)
+	e.settle(s, now, t.retention)
 	err := t.write(context.WithoutCancel(ctx), &e, now)
 	lost = err != nil && !errors.Is(err, ErrConflict)
 	if err != nil {

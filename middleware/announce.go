@@ -1,6 +1,10 @@
 package middleware
 
-import "github.com/surecall/surecall/idempotency"
+import (
+	"github.com/surecall/surecall/idempotency"
+	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
+)
 
 // announced is the _meta name under which the session's server says that it looks
 // for keys, executing a call at most once for each (idempotency.Deduplicate says
@@ -29,4 +33,21 @@ func (cl *call) metaName() string {
 		}
 	}
 	return idempotency.MetaKey
+}
+
+// heed corrects what an error of a server with idempotency.Deduplicate means: it is an
+// answer, but not to what became of the call. That the server cannot know is believed
+// of any server; that nothing was executed, where a repeat is harmless in any case.
+func (cl *call) heed(a *attempt) {
+	if a.Outcome != observe.JSONRPCError || a.RPC == nil {
+		return
+	}
+	switch idempotency.ServerRefusal(a.RPC.Data) {
+	case idempotency.KindUnknown, idempotency.KindRunning:
+		a.Delivery, a.Reason = observe.Unknown, "the server does not say what became of an earlier call with this key"
+	case idempotency.KindStore:
+		if cl.tool.Safety.Harmless() || cl.tool.Safety == policy.Keyed {
+			a.Delivery, a.Reason = observe.Refused, "the server could not look up the key, and has not executed the call"
+		}
+	}
 }

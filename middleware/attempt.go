@@ -50,6 +50,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	w := wire{there: cl.server.wire, last: ev.lastPost()}
 	w.posts, w.answer, w.unseen = ev.close()
 	a, res, err := w.judge(ctx, res, err)
+	cl.heed(&a)
 	a.took = time.Since(started)
 	cl.rounds += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)

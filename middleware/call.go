@@ -20,7 +20,7 @@ type call struct {
 	server  server
 	tool    *policy.Tool
 	key     string
-	stable  bool // a repeat from above would carry the same key
+	guarded bool // an equal call would adopt the key while the outcome is unknown
 	named   bool // the host can ask for this call again, by intent or key
 	rounds  int  // rounds that were answered with a question
 	begun   bool // the server has had an earlier round than the last

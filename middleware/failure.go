@@ -24,7 +24,7 @@ func (cl *call) failure(ctx context.Context) *observe.Error {
 		Status:     failingStatus(a),
 		RPC:        a.RPC,
 		Attempts:   cl.attemptRecords(),
-		RepeatSafe: repeatSafe(a.Outcome, delivery, cl.tool, cl.stable),
+		RepeatSafe: repeatSafe(a.Outcome, delivery, cl.tool, cl.stableKey(delivery)),
 	}
 	if a.hasRetry {
 		e.RetryAfter = a.retryIn
@@ -33,6 +33,12 @@ func (cl *call) failure(ctx context.Context) *observe.Error {
 		e.Location, e.Healed = a.Post.Location, a.Post.Healed && a.Outcome == observe.SessionLost
 	}
 	return observe.NewError(e, cause(a), ctx.Err())
+}
+
+// stableKey reports whether a repeat from above would carry the call's key: from its
+// intent or the host in any case, from the guard as long as the outcome is unknown.
+func (cl *call) stableKey(d observe.Delivery) bool {
+	return cl.named || cl.guarded && d == observe.Unknown
 }
 
 // cause is the raw error beneath: of the connection where it failed, else the

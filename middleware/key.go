@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"strconv"
 
@@ -55,7 +56,7 @@ func (k *keying) run(ctx context.Context) (mcp.Result, error) {
 		if err := k.core.checkArgument(ctx, cl); err != nil {
 			return k.refuse(ctx, err)
 		}
-		k.carry(ownKey(ctx, cl, host, k.core.opts.NewKey), cl.named)
+		k.carry(ownKey(ctx, cl, host, k.core.opts.NewKey))
 		cl.resumeRounds(0, false)
 		return k.next(ctx, cl.method, cl.request)
 	}
@@ -78,12 +79,22 @@ func bypassesLedger(s policy.Safety) bool { return s == policy.ReadOnly || s == 
 // begin asks the ledger, and the host where earlier calls in doubt stand in the way.
 // The result is that of an earlier call which the host has found.
 func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, *mcp.CallToolResult, error) {
-	cl := k.call
-	print, err := idempotency.FingerprintOf(cl.server.scope, cl.tool.Name, k.asked())
+	c, err := k.ledgerCall(ctx, host)
 	if err != nil {
 		return nil, nil, err
 	}
-	c := idempotency.Call{
+	ticket, err := k.core.opts.Ledger.Begin(ctx, c)
+	if err != nil {
+		return k.reconcileEarlier(ctx, c, err)
+	}
+	return ticket, nil, nil
+}
+
+// ledgerCall is what the ledger needs to know of the call.
+func (k *keying) ledgerCall(ctx context.Context, host string) (idempotency.Call, error) {
+	cl := k.call
+	print, err := idempotency.FingerprintOf(cl.server.scope, cl.tool.Name, k.asked())
+	return idempotency.Call{
 		Principal:     idempotency.PrincipalFrom(ctx),
 		Server:        cl.server.scope,
 		Tool:          cl.tool.Name,
@@ -93,12 +104,25 @@ func (k *keying) begin(ctx context.Context, host string) (*idempotency.Ticket, *
 		Fingerprint:   print,
 		GuardWindow:   cl.tool.Key.Guard,
 		RepeatAllowed: idempotency.RepeatAllowed(ctx),
+	}, err
+}
+
+// LedgerCall is a call with these parameters as the ledger knows it: with the names in
+// the context, those of the session's server, and the policy in force. Give it to
+// [idempotency.Ledger.InDoubt] where somebody has found out what became of the call.
+// It sends nothing, and does not need a call to be under way.
+func (s *Stack) LedgerCall(ctx context.Context, session *mcp.ClientSession, params *mcp.CallToolParams) (idempotency.Call, error) {
+	if params == nil {
+		return idempotency.Call{}, errors.New("surecall: LedgerCall: no parameters")
 	}
-	ticket, err := k.core.opts.Ledger.Begin(ctx, c)
+	_, cl := s.core.begin(ctx, methodCallTool, &mcp.ClientRequest[mcp.Params]{Session: session, Params: params})
+	k := keying{core: s.core, call: cl}
+	cl.given = params.Arguments
+	host, err := k.hostKey(ctx)
 	if err != nil {
-		return k.reconcileEarlier(ctx, c, err)
+		return idempotency.Call{}, err
 	}
-	return ticket, nil, nil
+	return k.ledgerCall(ctx, host)
 }
 
 // send makes the call and settles it, and looks what became of it where that is in
@@ -113,9 +137,8 @@ func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Resu
 	}
 	// Others may wait for the answer of a call whose key was adopted.
 	cl.named = cl.named || ticket.Adopted()
-	// Whoever stands above and calls again gets this key again, from the intent, or
-	// from the guard while its window is open.
-	k.carry(ticket.Key(), cl.named || cl.tool.Key.Guard > 0)
+	cl.guarded = cl.tool.Key.Guard > 0
+	k.carry(ticket.Key())
 	cl.ledger.Step = observe.LedgerSent
 	if ticket.Adopted() {
 		cl.ledger.Step = observe.LedgerAdopted
@@ -137,14 +160,21 @@ func (k *keying) hostKey(ctx context.Context) (string, error) {
 		return "", err
 	}
 	key := namedKey(ctx, k.call)
-	if k.argument == nil {
-		return key, nil
+	if k.argument != nil {
+		given, err := k.argument.value()
+		switch {
+		case err != nil:
+			return "", err
+		case key == "":
+			key = given
+		case given != "" && given != key:
+			return "", fmt.Errorf("the call has two keys: that of its argument %q, and another in the context or in _meta", k.call.tool.Key.Argument)
+		}
 	}
-	given, err := k.argument.value()
-	if key == "" {
-		key = given
+	if header := k.call.headerName(); header != "" && !isASCII(key) {
+		return "", fmt.Errorf("the idempotency key of the call is not plain ASCII, so that the header %q, which the policy asks for (key.header), cannot carry it", header)
 	}
-	return key, err
+	return key, nil
 }
 
 // namedKey is the key that the host gave in the context or in _meta, or "".
@@ -179,11 +209,10 @@ func ownKey(ctx context.Context, cl *call, host string, fresh func() string) str
 	return fresh()
 }
 
-// carry gives the call its key. stable says that a repeat from above would carry the
-// same key.
-func (k *keying) carry(key string, stable bool) {
+// carry gives the call its key.
+func (k *keying) carry(key string) {
 	cl := k.call
-	cl.key, cl.stable = key, stable
+	cl.key = key
 	params := *cl.params()
 	params.Meta = maps.Clone(params.Meta)
 	if params.Meta == nil {
@@ -201,10 +230,19 @@ func (k *keying) carry(key string, stable bool) {
 // 9651, section 3.3.3). For other tools a key header would only arm whatever
 // between us and the server takes it for a licence to repeat.
 func (cl *call) headers(key string) map[string]string {
-	if key == "" || cl.tool.Safety != policy.Keyed || cl.tool.Key.Header == "" || !isASCII(key) {
+	name := cl.headerName()
+	if key == "" || name == "" || !isASCII(key) {
 		return nil
 	}
-	return map[string]string{cl.tool.Key.Header: strconv.Quote(key)}
+	return map[string]string{name: strconv.Quote(key)}
+}
+
+// headerName is the header that carries the key, or "".
+func (cl *call) headerName() string {
+	if cl.tool.Safety != policy.Keyed {
+		return ""
+	}
+	return cl.tool.Key.Header
 }
 
 // isASCII reports whether a key can be a structured-field string.
