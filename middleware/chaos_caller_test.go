@@ -46,16 +46,20 @@ type chaosWorker struct {
 }
 
 func (w *chaosWorker) run() {
-	for order := w.number; order < w.world.calls; order += chaosWorkers {
-		plan := w.planner.next(order)
-		in := &chaosIntent{chaosPlan: plan, name: plan.tool(w.number)}
-		w.world.remember(in)
-		time.Sleep(plan.pause)
-		if w.world.server.Pending(in.name) == 0 {
-			w.world.server.Script(in.name, plan.faults...)
-		}
-		w.act(in)
+	for order := w.number; order < w.world.calls; order += w.world.workers {
+		w.pursue(w.planner.next(order))
 	}
+}
+
+// pursue carries out a plan.
+func (w *chaosWorker) pursue(plan chaosPlan) {
+	in := &chaosIntent{chaosPlan: plan, name: plan.tool(w.number)}
+	w.world.remember(in)
+	time.Sleep(plan.pause)
+	if w.world.server.Pending(in.name) == 0 {
+		w.world.server.Script(in.name, plan.faults...)
+	}
+	w.act(in)
 }
 
 // act makes the intent's calls.
@@ -126,7 +130,7 @@ func lost(err error) bool {
 	return errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, mcp.ErrSessionMissing) || errors.As(err, &e) && e.Outcome == observe.SessionLost
 }
 
-// call makes one call, and renews the session where that was lost.
+// call makes one call, and connects anew where the session was lost.
 func (w *chaosWorker) call(in *chaosIntent, p *chaosProcess, ctx context.Context) *chaosSaid {
 	said := in.begin(p)
 	ctx, cancel := context.WithTimeout(context.WithValue(ctx, chaosRecordKey{}, said), in.limit)
@@ -142,7 +146,7 @@ func (w *chaosWorker) call(in *chaosIntent, p *chaosProcess, ctx context.Context
 	})
 	said.back, said.err = time.Now(), err
 	said.replay = res != nil && res.Meta[idempotency.MetaReplay] != nil || said.replayedError()
-	if lost(err) || callsAgain(err) {
+	if !w.world.steady && (lost(err) || callsAgain(err)) {
 		if err := p.renew(said.session); err != nil {
 			panic(err)
 		}

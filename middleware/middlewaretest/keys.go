@@ -32,6 +32,14 @@ type keyed struct {
 
 func newKeyStore() *keyStore { return &keyStore{done: map[string]*keyed{}} }
 
+// ForgetKeys makes the server forget the stored answers of its keyed tools, as one does
+// whose store has expired: a call with a known key runs again.
+func (s *Server) ForgetKeys() {
+	s.keys.mu.Lock()
+	defer s.keys.mu.Unlock()
+	clear(s.keys.done)
+}
+
 // once runs a keyed tool, or finds the answer that is stored for its key. The
 // result is nil when ctx ends first.
 func (k *keyStore) once(ctx context.Context, c Call, run func() json.RawMessage) *execution {
