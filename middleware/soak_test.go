@@ -28,7 +28,7 @@ const (
 	soakCallers  = 64               // parallel, over all servers
 	soakRounds   = 4                // at least
 	soakRound    = 15 * time.Second // at most
-	soakIdle     = time.Second      // of a round that the callers pause, about
+	soakIdle     = 2 * time.Second  // of a round that the callers pause, about
 	soakPatience = 15 * time.Second // after which something hangs
 )
 
@@ -57,11 +57,12 @@ func TestSoak(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.idle(t, &soakRow{}) // subscriptions end here, for good
+	s.judge(t, &soakRow{})
 	s.look(t, &soakRow{})
 	s.began = time.Now()
 	rounds := max(soakRounds, int(duration/soakRound))
 	for i := range rounds {
-		s.round(t, time.Duration(i+1)*duration/time.Duration(rounds))
+		s.round(t, time.Until(s.began.Add(duration))/time.Duration(rounds-i))
 	}
 	s.checkHeap(t)
 	s.close()
@@ -172,14 +173,16 @@ func (s *soak) connect() error {
 }
 
 // round is a time of calls, one of idleness, and a look at what came of them.
-func (s *soak) round(t *testing.T, end time.Duration) {
+func (s *soak) round(t *testing.T, length time.Duration) {
 	row := &soakRow{}
-	s.work(t, s.began.Add(end-soakIdle))
+	s.work(t, time.Now().Add(length-soakIdle))
 	time.Sleep(chaosQuiet)
+	s.lookForLeaks(t)
 	s.idle(t, row)
 	s.judge(t, row)
 	s.look(t, row)
 	s.rows = append(s.rows, row)
+	t.Logf("%s", row)
 	if t.Failed() {
 		t.Fatalf("after %v", row.end)
 	}
@@ -210,8 +213,8 @@ func (s *soak) idle(t *testing.T, row *soakRow) {
 }
 
 func (s *soak) judge(t *testing.T, row *soakRow) {
+	s.each(func(w *soakWorld) { report(t, w.checkSessions()) })
 	for _, w := range s.worlds {
-		report(t, w.checkSessions())
 		before := s.table.total.calls
 		report(t, w.judge(s.table, s.stalls))
 		row.calls += s.table.total.calls - before
@@ -224,9 +227,6 @@ func (s *soak) judge(t *testing.T, row *soakRow) {
 // look measures what is there while nothing is under way.
 func (s *soak) look(t *testing.T, row *soakRow) {
 	for _, w := range s.worlds {
-		w.closeIdle()
-	}
-	for _, w := range s.worlds {
 		report(t, w.leftovers())
 		row.connections += w.server.Connections()
 	}
@@ -234,14 +234,28 @@ func (s *soak) look(t *testing.T, row *soakRow) {
 		time.Sleep(chaosQuiet)
 		s.goroutines = runtime.NumGoroutine()
 	}
-	if row.goroutines = settle(runtime.NumGoroutine, s.goroutines, soakPatience); row.goroutines > s.goroutines {
-		t.Errorf("%d goroutines, %d at the start\n%s", row.goroutines, s.goroutines, allStacks())
-	}
+	row.goroutines = s.countGoroutines(t)
 	row.heap, row.end = heap(), time.Since(s.began)
 }
 
+// lookForLeaks looks what the calls left behind, before restarts hide it.
+func (s *soak) lookForLeaks(t *testing.T) {
+	for _, w := range s.worlds {
+		report(t, w.leaks())
+	}
+	s.countGoroutines(t)
+}
+
+func (s *soak) countGoroutines(t *testing.T) int {
+	n := settle(runtime.NumGoroutine, s.goroutines, soakPatience)
+	if n > s.goroutines {
+		t.Errorf("%d goroutines, %d at the start\n%s", n, s.goroutines, allStacks())
+	}
+	return n
+}
+
 func (s *soak) checkHeap(t *testing.T) {
-	early, late := s.rows[len(s.rows)/4].heap, s.rows[len(s.rows)-1].heap
+	early, late := s.rows[(len(s.rows)-1)/4].heap, s.rows[len(s.rows)-1].heap
 	if float64(late) > soakHeapShare*float64(early)+soakHeapBytes {
 		t.Errorf("%d bytes of heap after a quarter, %d at the end\n%s", early, late, s.text())
 	}
@@ -267,10 +281,14 @@ func (s *soak) text() string {
 	fmt.Fprintf(&b, "%d goroutines at the start\n\n| after | calls | restarts | handshakes | heard again within | goroutines | connections | heap, KiB |\n|%s\n",
 		s.goroutines, strings.Repeat("---|", 8))
 	for _, r := range s.rows {
-		fmt.Fprintf(&b, "| %v | %d | %d | %d | %v | %d | %d | %d |\n", r.end.Round(time.Second), r.calls, r.restarts, r.handshakes,
-			r.heard.Round(10*time.Millisecond), r.goroutines, r.connections, r.heap>>10)
+		fmt.Fprintf(&b, "%s\n", r)
 	}
 	return b.String()
+}
+
+func (r *soakRow) String() string {
+	return fmt.Sprintf("| %v | %d | %d | %d | %v | %d | %d | %d |", r.end.Round(time.Second), r.calls, r.restarts, r.handshakes,
+		r.heard.Round(10*time.Millisecond), r.goroutines, r.connections, r.heap>>10)
 }
 
 // heap is the memory that is reachable.

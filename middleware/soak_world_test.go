@@ -180,46 +180,69 @@ func (w *soakWorld) hears(p *chaosProcess) bool {
 	return true
 }
 
-// checkSessions makes good calls in the sessions that were opened at the start.
+// checkSessions calls each tool of a caller in the sessions that were opened at the start,
+// which has to succeed at once.
 func (w *soakWorld) checkSessions() []string {
 	w.closeIdle()
+	c := w.callers[0]
 	var complaints []string
 	for i, p := range w.processes {
 		for _, class := range []policy.Safety{policy.ReadOnly, policy.Idempotent, policy.Keyed, policy.Unsafe} {
-			plan := chaosPlan{order: int(w.order.Add(1)), class: class, manner: goodCall, limit: w.patience}
-			in := &chaosIntent{chaosPlan: plan, name: plan.tool(0)}
-			w.remember(in)
-			if said := w.callers[0].call(in, p, context.Background()); said.err != nil || said.record.Outcome != observe.ToolSuccess || len(said.record.Attempts) != 1 {
-				complaints = append(complaints, fmt.Sprintf("%s: a good call of %s in session %d: %v, %+v", w.name, in.name, i, said.err, said.record))
+			for _, asks := range []bool{false, true} {
+				plan := chaosPlan{order: int(w.order.Add(1)), class: class, asks: asks, manner: goodCall, limit: w.patience}
+				in := &chaosIntent{chaosPlan: plan, name: plan.tool(c.number)}
+				w.remember(in)
+				if said := c.call(in, p, context.Background()); said.err != nil || said.record.Outcome != observe.ToolSuccess || len(said.record.Attempts) != 1 {
+					complaints = append(complaints, fmt.Sprintf("%s: a good call of %s in session %d: %v, %+v", w.name, in.name, i, said.err, said.record))
+				}
 			}
 		}
 	}
 	return complaints
 }
 
-// leftovers are what callers left at the server.
-func (w *soakWorld) leftovers() []string {
-	streams := 0
+// streams is how many streams of its own the server has when nothing is amiss, and so
+// how many sessions and, when nothing is under way, connections.
+func (w *soakWorld) streams() int {
 	if w.options.Sessions {
-		streams = len(w.processes)
+		return len(w.processes)
 	}
+	return 0
+}
+
+// leaks tells of connections that no stream needs, before a restart hides them.
+func (w *soakWorld) leaks() []string {
+	if n := settle(w.connections, w.streams(), w.patience); n > w.streams() {
+		return []string{fmt.Sprintf("%s: the server has %d connections after the calls, want %d", w.name, n, w.streams())}
+	}
+	return nil
+}
+
+// leftovers are what callers left at a server that is heard again.
+func (w *soakWorld) leftovers() []string {
 	var complaints []string
 	for _, c := range []struct {
 		what string
 		has  func() int
-	}{{"sessions", w.server.Sessions}, {"streams of its own", w.server.Subscribers}, {"connections", w.server.Connections}} {
-		if n := settle(c.has, streams, w.patience); n != streams {
-			complaints = append(complaints, fmt.Sprintf("%s: the server has %d %s, want %d", w.name, n, c.what, streams))
+	}{{"sessions", w.server.Sessions}, {"streams of its own", w.server.Subscribers}, {"connections", w.connections}} {
+		if n := settle(c.has, w.streams(), w.patience); n != w.streams() {
+			complaints = append(complaints, fmt.Sprintf("%s: the server has %d %s, want %d", w.name, n, c.what, w.streams()))
 		}
 	}
 	return complaints
+}
+
+// connections is the number of connections that are in use.
+func (w *soakWorld) connections() int {
+	w.closeIdle()
+	return w.server.Connections()
 }
 
 // forget drops what has been judged, so that memory tells about the library.
 func (w *soakWorld) forget() {
 	w.intents, w.restarts = nil, 0
 	w.server.Reset()
-	w.server.ForgetKeys()
+	w.server.ForgetAnswers()
 }
 
 // settle waits, but not for ever, until a number is not above a limit, and returns it.

@@ -32,12 +32,18 @@ type keyed struct {
 
 func newKeyStore() *keyStore { return &keyStore{done: map[string]*keyed{}} }
 
-// ForgetKeys makes the server forget the stored answers of its keyed tools, as one does
-// whose store has expired: a call with a known key runs again.
-func (s *Server) ForgetKeys() {
-	s.keys.mu.Lock()
-	defer s.keys.mu.Unlock()
-	clear(s.keys.done)
+// ForgetAnswers makes the server forget the stored answers of keyed tools, so that a
+// call with a known key runs again, and the streams that could be resumed: as one does
+// whose stores have expired.
+func (s *Server) ForgetAnswers() {
+	s.keys.forget()
+	s.replays.forget()
+}
+
+func (k *keyStore) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.done)
 }
 
 // once runs a keyed tool, or finds the answer that is stored for its key. The
