@@ -61,7 +61,7 @@ chaos: export CHAOS_SEED ?= random
 chaos:
 	$(GO) test -race -count=1 -run '^TestChaos$$' -v -timeout 3h ./middleware
 
-# The soak: 64 callers for SOAK_TIME in sessions that are opened once, at servers that
+# The soak: 64 callers for SOAK_TIME, in sessions that are opened once, at servers that
 # never come to rest. SOAK_SEED brings the plans of one back.
 soak: export SOAK_TIME ?= 10m
 soak: export SOAK_SEED ?= random

@@ -133,18 +133,25 @@ func lost(err error) bool {
 // call makes one call, and connects anew where the session was lost.
 func (w *chaosWorker) call(in *chaosIntent, p *chaosProcess, ctx context.Context) *chaosSaid {
 	said := in.begin(p)
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, chaosRecordKey{}, said), in.limit)
-	defer cancel()
+	ctx = context.WithValue(ctx, chaosRecordKey{}, said)
 	limit := in.limit
-	if in.cancel > 0 && in.cancel < limit {
-		limit = in.cancel
-		defer time.AfterFunc(limit, cancel).Stop()
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+		if in.cancel > 0 && in.cancel < limit {
+			limit = in.cancel
+			defer time.AfterFunc(limit, cancel).Stop()
+		}
 	}
 	said.due = time.Now().Add(limit)
 	res, err := said.session.CallTool(ctx, &mcp.CallToolParams{
 		Name: in.name, Arguments: map[string]any{"order": in.order, "ms": in.takes}, Meta: mcp.Meta{chaosMark: said.mark},
 	})
 	said.back, said.err = time.Now(), err
+	if limit == 0 {
+		said.due = said.back
+	}
 	said.replay = res != nil && res.Meta[idempotency.MetaReplay] != nil || said.replayedError()
 	if !w.world.steady && (lost(err) || callsAgain(err)) {
 		if err := p.renew(said.session); err != nil {

@@ -189,7 +189,7 @@ func (w *soakWorld) checkSessions() []string {
 	for i, p := range w.processes {
 		for _, class := range []policy.Safety{policy.ReadOnly, policy.Idempotent, policy.Keyed, policy.Unsafe} {
 			for _, asks := range []bool{false, true} {
-				plan := chaosPlan{order: int(w.order.Add(1)), class: class, asks: asks, manner: goodCall, limit: w.patience}
+				plan := chaosPlan{order: int(w.order.Add(1)), class: class, asks: asks, manner: goodCall}
 				in := &chaosIntent{chaosPlan: plan, name: plan.tool(c.number)}
 				w.remember(in)
 				if said := c.call(in, p, context.Background()); said.err != nil || said.record.Outcome != observe.ToolSuccess || len(said.record.Attempts) != 1 {
