@@ -14,7 +14,7 @@ tool := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # in-each runs a command in each of some modules and stops at the first failure.
 in-each = @for m in $(1); do echo "$$m: $(2)"; (cd "$$m" && $(2)) || exit 1; done
 
-.PHONY: test needs format tidy vet staticcheck unit fuzz bench chaos crash conformance
+.PHONY: test needs format tidy vet staticcheck unit fuzz bench chaos soak crash conformance
 
 test: needs format tidy vet staticcheck unit
 
@@ -60,6 +60,13 @@ chaos: export CHAOS_CALLS ?= 100000
 chaos: export CHAOS_SEED ?= random
 chaos:
 	$(GO) test -race -count=1 -run '^TestChaos$$' -v -timeout 3h ./middleware
+
+# The soak: 64 callers for SOAK_TIME, in sessions that are opened once, at servers that
+# never come to rest. SOAK_SEED brings the plans of one back.
+soak: export SOAK_TIME ?= 10m
+soak: export SOAK_SEED ?= random
+soak:
+	$(GO) test -race -count=1 -run '^TestSoak$$' -v -timeout 3h ./middleware
 
 # The crash campaign: processes that pay with the whole library over the file store are
 # killed at random moments, KILLS times. SURECALL_CRASH_SEED repeats one.

@@ -46,16 +46,20 @@ type chaosWorker struct {
 }
 
 func (w *chaosWorker) run() {
-	for order := w.number; order < w.world.calls; order += chaosWorkers {
-		plan := w.planner.next(order)
-		in := &chaosIntent{chaosPlan: plan, name: plan.tool(w.number)}
-		w.world.remember(in)
-		time.Sleep(plan.pause)
-		if w.world.server.Pending(in.name) == 0 {
-			w.world.server.Script(in.name, plan.faults...)
-		}
-		w.act(in)
+	for order := w.number; order < w.world.calls; order += w.world.workers {
+		w.pursue(w.planner.next(order))
 	}
+}
+
+// pursue carries out a plan.
+func (w *chaosWorker) pursue(plan chaosPlan) {
+	in := &chaosIntent{chaosPlan: plan, name: plan.tool(w.number)}
+	w.world.remember(in)
+	time.Sleep(plan.pause)
+	if w.world.server.Pending(in.name) == 0 {
+		w.world.server.Script(in.name, plan.faults...)
+	}
+	w.act(in)
 }
 
 // act makes the intent's calls.
@@ -126,23 +130,30 @@ func lost(err error) bool {
 	return errors.Is(err, mcp.ErrConnectionClosed) || errors.Is(err, mcp.ErrSessionMissing) || errors.As(err, &e) && e.Outcome == observe.SessionLost
 }
 
-// call makes one call, and renews the session where that was lost.
+// call makes one call, and connects anew where the session was lost.
 func (w *chaosWorker) call(in *chaosIntent, p *chaosProcess, ctx context.Context) *chaosSaid {
 	said := in.begin(p)
-	ctx, cancel := context.WithTimeout(context.WithValue(ctx, chaosRecordKey{}, said), in.limit)
-	defer cancel()
+	ctx = context.WithValue(ctx, chaosRecordKey{}, said)
 	limit := in.limit
-	if in.cancel > 0 && in.cancel < limit {
-		limit = in.cancel
-		defer time.AfterFunc(limit, cancel).Stop()
+	if limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, limit)
+		defer cancel()
+		if in.cancel > 0 && in.cancel < limit {
+			limit = in.cancel
+			defer time.AfterFunc(limit, cancel).Stop()
+		}
 	}
 	said.due = time.Now().Add(limit)
 	res, err := said.session.CallTool(ctx, &mcp.CallToolParams{
 		Name: in.name, Arguments: map[string]any{"order": in.order, "ms": in.takes}, Meta: mcp.Meta{chaosMark: said.mark},
 	})
 	said.back, said.err = time.Now(), err
+	if limit == 0 {
+		said.due = said.back
+	}
 	said.replay = res != nil && res.Meta[idempotency.MetaReplay] != nil || said.replayedError()
-	if lost(err) || callsAgain(err) {
+	if !w.world.steady && (lost(err) || callsAgain(err)) {
 		if err := p.renew(said.session); err != nil {
 			panic(err)
 		}

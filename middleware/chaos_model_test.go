@@ -33,7 +33,7 @@ func (w *chaosWorld) truth() (intents map[int]*chaosTruth, calls map[string]*cha
 		var mark string
 		_ = json.Unmarshal(e.Meta[chaosMark], &mark)
 		for _, t := range []*chaosTruth{at(intents, *args.Order), at(calls, mark)} {
-			t.add(&e, answered[e.Fault] && e.Status != 0)
+			t.add(&e, answered[e.Fault] && e.Status/100 == 2)
 		}
 	}
 	return intents, calls
@@ -112,6 +112,9 @@ func (s *chaosSaid) complaints(intent, call *chaosTruth) []string {
 	}
 	if s.err == nil && s.record.Outcome != observe.InputRequired && answers == 0 {
 		all = append(all, fmt.Sprintf("call %s: success, and the server sent no answer", s.mark))
+	}
+	if s.err == nil && s.record.Outcome == observe.ToolSuccess && intent.effects == 0 {
+		all = append(all, fmt.Sprintf("call %s: success, and the tool did not run", s.mark))
 	}
 	if d := s.record.Delivery; (d == observe.NotSent || d == observe.Refused) && call.effects > 0 && !call.met(liesOfSession) {
 		all = append(all, fmt.Sprintf("call %s: %s, and the tool ran", s.mark, d))

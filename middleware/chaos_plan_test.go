@@ -37,7 +37,7 @@ type chaosPlan struct {
 	faults []middlewaretest.Fault
 	manner manner
 	named  bool          // by an intent
-	limit  time.Duration // deadline of each call
+	limit  time.Duration // deadline of each call; 0 is none, and a context that outlives it
 	cancel time.Duration // when the caller gives up; 0 is never
 	takes  int           // milliseconds that the tool takes
 	pause  time.Duration // before the first call

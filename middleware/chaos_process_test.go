@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -21,6 +22,8 @@ type chaosProcess struct {
 	client *mcp.Client
 	http   *http.Client
 
+	news atomic.Int64 // of the server's own that arrived, in a steady world
+
 	mu      sync.Mutex
 	session *chaosSession
 	dead    []*chaosSession
@@ -34,27 +37,33 @@ type chaosSession struct {
 
 type chaosRecordKey struct{}
 
-func newChaosProcess(w *chaosWorld, rules *policy.Policy, store idempotency.Store) *chaosProcess {
+func newChaosProcess(w *chaosWorld, rules *policy.Policy, ledger *idempotency.Ledger) *chaosProcess {
+	p := &chaosProcess{world: w}
 	stack := middleware.New(&middleware.Options{
 		Policy: rules,
-		Ledger: idempotency.NewLedger(store, nil),
+		Ledger: ledger,
 		OnRecord: func(ctx context.Context, r *observe.Record) {
 			if said, ok := ctx.Value(chaosRecordKey{}).(*chaosSaid); ok {
 				said.record = r
 			}
 		},
 	})
-	client := mcp.NewClient(&mcp.Implementation{Name: "chaos", Version: "1"}, &mcp.ClientOptions{
+	opts := &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"approve": true}}, nil
 		},
-	})
-	client.AddSendingMiddleware(stack.Middleware()...)
+	}
+	if w.steady {
+		opts.ToolListChangedHandler = func(context.Context, *mcp.ToolListChangedRequest) { p.news.Add(1) }
+	}
+	p.client = mcp.NewClient(&mcp.Implementation{Name: "chaos", Version: "1"}, opts)
+	p.client.AddSendingMiddleware(stack.Middleware()...)
 	var base *http.Client
 	if w.options.HTTP2 {
 		base = &http.Client{Transport: &http.Transport{TLSClientConfig: w.server.TLS(), ForceAttemptHTTP2: true}}
 	}
-	return &chaosProcess{world: w, client: client, http: stack.HTTPClient(base)}
+	p.http = stack.HTTPClient(base)
+	return p
 }
 
 // connect opens a session; connections are dropped meanwhile.

@@ -40,7 +40,7 @@ const (
 // "random" picks one. A seed brings back every plan; what scheduling makes of it may
 // differ. See "make chaos" and docs/chaos.md.
 func TestChaos(t *testing.T) {
-	c := &campaign{seed: chaosSeedFrom(t), left: chaosCallsFrom(t), table: newChaosTable()}
+	c := &campaign{seed: seedFrom(t, "CHAOS_SEED"), left: chaosCallsFrom(t), table: newChaosTable()}
 	t.Logf("CHAOS_SEED=%d CHAOS_CALLS=%d", c.seed, c.left)
 	started := time.Now()
 	c.stalls = watchStalls()
@@ -64,8 +64,9 @@ func chaosCallsFrom(t *testing.T) int {
 	return n
 }
 
-func chaosSeedFrom(t *testing.T) uint64 {
-	switch v := os.Getenv("CHAOS_SEED"); v {
+// seedFrom reads the seed of a campaign from the environment.
+func seedFrom(t *testing.T, variable string) uint64 {
+	switch v := os.Getenv(variable); v {
 	case "":
 		return chaosSeed
 	case "random":
@@ -73,7 +74,7 @@ func chaosSeedFrom(t *testing.T) uint64 {
 	default:
 		n, err := strconv.ParseUint(v, 10, 64)
 		if err != nil {
-			t.Fatalf("CHAOS_SEED: %v", err)
+			t.Fatalf("%s: %v", variable, err)
 		}
 		return n
 	}
@@ -159,8 +160,7 @@ func checkGoroutines(t *testing.T, worlds []*chaosWorld, idle int) {
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	stacks := make([]byte, 1<<20)
-	t.Errorf("%d goroutines after the calls, %d before them\n%s", runtime.NumGoroutine(), idle, stacks[:runtime.Stack(stacks, true)])
+	t.Errorf("%d goroutines after the calls, %d before them\n%s", runtime.NumGoroutine(), idle, allStacks())
 }
 
 // TestChaosNotices checks that the campaign notices what it looks for: payments that

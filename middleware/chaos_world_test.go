@@ -22,8 +22,10 @@ type chaosWorld struct {
 	plain, rounds []middlewaretest.Fault
 	processes     [2]*chaosProcess
 	seed          [2]uint64
+	workers       int           // parallel callers
 	calls         int           // intents
 	pause         time.Duration // between intents of a caller, on average
+	steady        bool          // sessions are to live to the end, and to hear the server's own messages
 
 	mu      sync.Mutex
 	intents []*chaosIntent
@@ -32,20 +34,32 @@ type chaosWorld struct {
 func newChaosWorld(so middlewaretest.Options, p *policy.Policy, seed uint64, number, calls int) *chaosWorld {
 	w := &chaosWorld{
 		name: fmt.Sprintf("CHAOS_SEED=%d, world %d (%s)", seed, number, describe(so)), options: so,
-		server: middlewaretest.NewServer(&so), seed: [2]uint64{seed, uint64(number)}, calls: calls, pause: chaosPause,
+		seed: [2]uint64{seed, uint64(number)}, workers: chaosWorkers, calls: calls, pause: chaosPause,
 	}
 	w.plain, w.rounds = chaosFaults(&so)
-	for i := range chaosWorkers {
+	w.begin(p, nil)
+	return w
+}
+
+// begin starts the server and the processes.
+func (w *chaosWorld) begin(p *policy.Policy, opts *idempotency.LedgerOptions) {
+	w.server = middlewaretest.NewServer(&w.options)
+	for i := range w.workers {
 		w.addTools(i)
 	}
-	if statuses := []int{0, 0, 0, 400, 404, 500}; statuses[number%len(statuses)] != 0 {
-		w.server.AlwaysMethod("notifications/cancelled", middlewaretest.Status(statuses[number%len(statuses)]))
-	}
+	w.refuseCancels()
 	store := idempotency.NewMemory(nil)
 	for i := range w.processes {
-		w.processes[i] = newChaosProcess(w, p, store)
+		w.processes[i] = newChaosProcess(w, p, idempotency.NewLedger(store, opts))
 	}
-	return w
+}
+
+// refuseCancels makes some servers refuse every notifications/cancelled.
+func (w *chaosWorld) refuseCancels() {
+	statuses := []int{0, 0, 0, 400, 404, 500}
+	if status := statuses[w.seed[1]%uint64(len(statuses))]; status != 0 {
+		w.server.AlwaysMethod("notifications/cancelled", middlewaretest.Status(status))
+	}
 }
 
 // addTools gives a caller its tools.
@@ -115,7 +129,7 @@ func (w *chaosWorld) run() {
 	done := make(chan struct{})
 	var restarts, callers sync.WaitGroup
 	restarts.Go(func() { w.dropConnections(done) })
-	for i := range chaosWorkers {
+	for i := range w.workers {
 		callers.Go(func() { w.worker(i).run() })
 	}
 	callers.Wait()

@@ -109,10 +109,14 @@ func TestDropConnections(t *testing.T) {
 		ended <- err
 	}()
 	eventually(t, func() bool { return s.Posts("pay") == 1 })
+	if n := s.Connections(); n != 1 {
+		t.Errorf("%d connections", n)
+	}
 	s.DropConnections()
 	if err := <-ended; err == nil {
 		t.Error("an answer")
 	}
+	eventually(t, func() bool { return s.Connections() == 0 })
 	if a := send(t, s, "", callBody("pay", "")); a.status != 200 {
 		t.Errorf("afterwards: %s", a.raw)
 	}

@@ -32,6 +32,20 @@ type keyed struct {
 
 func newKeyStore() *keyStore { return &keyStore{done: map[string]*keyed{}} }
 
+// ForgetAnswers makes the server forget the stored answers of keyed tools, so that a
+// call with a known key runs again, and the streams that could be resumed: as one does
+// whose stores have expired.
+func (s *Server) ForgetAnswers() {
+	s.keys.forget()
+	s.replays.forget()
+}
+
+func (k *keyStore) forget() {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	clear(k.done)
+}
+
 // once runs a keyed tool, or finds the answer that is stored for its key. The
 // result is nil when ctx ends first.
 func (k *keyStore) once(ctx context.Context, c Call, run func() json.RawMessage) *execution {

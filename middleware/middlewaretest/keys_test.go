@@ -54,6 +54,10 @@ func TestKeys(t *testing.T) {
 	if n := s.Effects("pay_keyed"); n != 6 {
 		t.Errorf("without a key: %d effects", n)
 	}
+	s.ForgetAnswers()
+	if keyed(t, s, "meta", "meta", "o-1"); s.Effects("pay_keyed") != 7 {
+		t.Errorf("a key that was forgotten: %d effects", s.Effects("pay_keyed"))
+	}
 }
 
 // TestKeyUnderFault: a call that was cut after the tool ran can be repeated with

@@ -121,6 +121,9 @@ func (s *Server) Close() {
 	s.conns.wait()
 }
 
+// Connections returns the number of open connections of a started server.
+func (s *Server) Connections() int { return s.conns.count() }
+
 // DropConnections closes every open connection of a started server, as a restart
 // would: answers that are on their way are cut. Together with
 // [Server.ForgetSessions] it makes the server look restarted.
@@ -194,6 +197,12 @@ func (c *connections) track(conn net.Conn, state http.ConnState) {
 		delete(c.open, conn)
 		c.gone.Broadcast()
 	}
+}
+
+func (c *connections) count() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.open)
 }
 
 // drop closes all open connections.

@@ -166,6 +166,13 @@ func (a *replays) open(resumable bool) (string, *replay) {
 	return id, r
 }
 
+func (a *replays) forget() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	clear(a.known)
+	a.order = nil
+}
+
 func (a *replays) get(id string) *replay {
 	a.mu.Lock()
 	defer a.mu.Unlock()
