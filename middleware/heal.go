@@ -142,10 +142,19 @@ func (s *httpSession) examine(req *http.Request, l lease, plain bool) finding {
 	switch {
 	case f == nil:
 		return found
-	case !await(req.Context(), f.done):
-		return unclear
+	case await(req.Context(), f.done):
+		return f.found
+	case s.isCertain(f):
+		return gone // whatever becomes of it now
 	}
-	return f.found
+	return unclear
+}
+
+// isCertain reports whether a flight has found out that the session is lost.
+func (s *httpSession) isCertain(f *flight) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return f.certain
 }
 
 // suspect returns what is known already, or the flight that will tell.
