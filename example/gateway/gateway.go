@@ -21,7 +21,8 @@ type gateway struct {
 
 func newGateway(stack *middleware.Stack, specs []spec, log *log.Logger) *gateway {
 	g := &gateway{server: mcp.NewServer(&mcp.Implementation{Name: "surecall-gateway", Version: "1"}, &mcp.ServerOptions{
-		HasTools: true, // also while no upstream has answered yet
+		// Said also while no upstream has answered yet.
+		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{ListChanged: true}},
 	})}
 	for _, s := range specs {
 		g.upstreams = append(g.upstreams, newUpstream(stack, s, g.server, log))

@@ -66,8 +66,7 @@ type visitor struct {
 func (v *visitor) normaliser() *normaliser { return normaliserFor(v.hide) }
 
 func (v *visitor) connect(ctx context.Context, wrapped bool) (*mcp.ClientSession, error) {
-	sdk := mcp.NewClient(&mcp.Implementation{Name: "realservers", Version: "1"}, host())
-	sdk.AddRoots(&mcp.Root{URI: "file://" + v.dir, Name: "dir"})
+	sdk := newHost(v.dir)
 	var stack *middleware.Stack
 	if wrapped {
 		stack = middleware.New(&middleware.Options{OnRecord: func(_ context.Context, r *observe.Record) { v.record = r }})
@@ -76,22 +75,6 @@ func (v *visitor) connect(ctx context.Context, wrapped bool) (*mcp.ClientSession
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	return sdk.Connect(ctx, v.process.connect(stack), nil)
-}
-
-// host is a host that has everything a server may ask for, and always says the same.
-func host() *mcp.ClientOptions {
-	return &mcp.ClientOptions{
-		Capabilities: &mcp.ClientCapabilities{
-			Elicitation: &mcp.ElicitationCapabilities{Form: &mcp.FormElicitationCapabilities{}, URL: &mcp.URLElicitationCapabilities{}},
-			RootsV2:     &mcp.RootCapabilities{ListChanged: true},
-		},
-		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			return &mcp.ElicitResult{Action: "decline"}, nil
-		},
-		CreateMessageHandler: func(context.Context, *mcp.CreateMessageRequest) (*mcp.CreateMessageResult, error) {
-			return &mcp.CreateMessageResult{Model: "none", Role: "assistant", Content: &mcp.TextContent{Text: "as the model says"}}, nil
-		},
-	}
 }
 
 func (v *visitor) list(ctx context.Context, session *mcp.ClientSession) error {
