@@ -260,6 +260,25 @@ func TestDeadUpstreamSlowsNobody(t *testing.T) {
 	}
 }
 
+// An upstream that refuses connections opens its own breaker, for all of its tools, and
+// nobody else's.
+func TestDownUpstreamHasItsOwnBreaker(t *testing.T) {
+	f := start(t, rules(t))
+	a := f.agent(nil, "")
+	f.flaky.Close()
+	if got := told(t, a.call(t.Context(), "flaky_pay", nil, nil)); got.Outcome != observe.NetworkError || got.Delivery != observe.NotSent || !got.RepeatSafe {
+		t.Errorf("the first call: %+v", got)
+	}
+	if got := told(t, a.call(t.Context(), "flaky_send_mail", nil, nil)); got.Outcome != observe.BreakerOpen || got.Server != "flaky" {
+		t.Errorf("another tool: %+v", got)
+	}
+	for _, tool := range []string{"every_pay", "fs_read_file"} {
+		if res := a.call(t.Context(), tool, map[string]any{"path": "a"}, nil); res.IsError {
+			t.Errorf("%s: %q", tool, text(res))
+		}
+	}
+}
+
 // A process that dies is started again, and nothing else notices. Until then a call to it
 // is not sent.
 func TestProcessIsStartedAgain(t *testing.T) {
