@@ -1,4 +1,4 @@
-# make test is everything that must hold. make fuzz and make bench take minutes more; make conformance needs npm.
+# make test is everything that must hold. make fuzz and make bench take minutes more; make conformance and make realservers need npm.
 
 GO        ?= go
 FUZZTIME  ?= 30s
@@ -14,7 +14,7 @@ tool := $(GO) tool -modfile=$(CURDIR)/tools/go.mod
 # in-each runs a command in each of some modules and stops at the first failure.
 in-each = @for m in $(1); do echo "$$m: $(2)"; (cd "$$m" && $(2)) || exit 1; done
 
-.PHONY: test needs format tidy vet staticcheck unit fuzz bench chaos soak crash conformance
+.PHONY: test needs format tidy vet staticcheck unit fuzz bench chaos soak crash conformance realservers
 
 test: needs format tidy vet staticcheck unit
 
@@ -81,3 +81,11 @@ conformance:
 	npm ci --prefix example/conformance --no-audit --no-fund --loglevel=error
 	$(GO) build -o bin/conformance ./example/conformance
 	$(GO) run ./example/conformance/compare -client bin/conformance
+
+# MCP servers that other people wrote, with the SDK's client bare and with surecall around
+# it: the host must get the same. Writes docs/real-servers.md. Needs npm, as above, under
+# example/realservers/node_modules.
+realservers:
+	@command -v npm >/dev/null || { echo "missing: npm, which comes with Node (https://nodejs.org)"; exit 1; }
+	npm ci --prefix example/realservers --no-audit --no-fund --loglevel=error
+	$(GO) run ./example/realservers -table docs/real-servers.md
