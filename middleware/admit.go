@@ -32,12 +32,8 @@ func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
 			return next(ctx, method, req)
 		}
 		e := entry{core: c, call: cl, gate: c.gate(cl)}
-		came := time.Now()
-		refused := e.pass(ctx)
-		if e.waited {
-			cl.held = time.Since(came)
-		}
-		if refused != nil {
+		if refused := e.pass(ctx); refused != nil {
+			refused.breaker = cl.breaker
 			cl.add(*refused)
 			return nil, cl.failure(ctx)
 		}
@@ -57,7 +53,6 @@ type entry struct {
 	server, tool     *breaker // nil for reading methods
 	onServer, onTool func(error)
 	token            *rate.Reservation
-	waited           bool
 	left             bool
 }
 
@@ -70,14 +65,13 @@ func (e *entry) pass(ctx context.Context) (refused *attempt) {
 		defer func() { e.call.breaker = graverState(e.server, e.tool) }()
 	}
 	for {
-		waited, refused := hold(ctx, e.gate.remaining(time.Now()), true, "the server asked all callers to wait")
+		waited, refused := e.hold(ctx, e.gate.remaining(time.Now()), true, observe.WaitGate)
 		if refused == nil && !waited && e.call.isTool() {
 			waited, refused = e.passTool(ctx)
 		}
 		if refused != nil || !waited {
 			return refused
 		}
-		e.waited = true
 	}
 }
 
@@ -119,6 +113,7 @@ func (e *entry) leave(a *attempt) {
 	e.onServer(serverVerdict(a).err())
 	e.onTool(toolVerdict(a).err())
 	e.call.breaker = graverState(e.server, e.tool)
+	a.breaker = e.call.breaker
 }
 
 // abandon frees the breakers of an attempt that a panic ended: a half-open one would
@@ -136,18 +131,31 @@ func (e *entry) limit(ctx context.Context) (waited bool, refused *attempt) {
 	if l.Rate <= 0 || e.token != nil {
 		return false, nil
 	}
-	limiter := e.core.admission.limiters.get(target{e.call.server.name, e.call.tool.Name}, func() *rate.Limiter {
-		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
-	})
-	e.token = limiter.Reserve()
+	e.token = e.core.limiter(e.call).Reserve()
 	if !e.token.OK() {
 		return false, &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
 	}
-	waited, refused = hold(ctx, e.token.Delay(), !l.NoWait, "the rate limit is reached")
+	waited, refused = e.hold(ctx, e.token.Delay(), !l.NoWait, observe.WaitLimiter)
 	if refused != nil {
 		e.token.Cancel()
 	}
 	return waited, refused
+}
+
+func (c *core) limiter(cl *call) *rate.Limiter {
+	l := cl.tool.Limiter
+	return c.admission.limiters.get(target{cl.server.name, cl.tool.Name}, func() *rate.Limiter {
+		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
+	})
+}
+
+// limiterState is the state of the call's limiter for its record; nil if it has none.
+func (c *core) limiterState(cl *call) *observe.Limiter {
+	if cl.tool.Limiter.Rate <= 0 {
+		return nil
+	}
+	l := c.limiter(cl)
+	return &observe.Limiter{Rate: float64(l.Limit()), Tokens: l.Tokens()}
 }
 
 // gate is the gate that the call stands before. One that nobody shares is always
@@ -177,9 +185,15 @@ func (c *core) toolBreaker(cl *call) *breaker {
 	})
 }
 
+// holdReasons say why a call is refused that cannot wait.
+var holdReasons = map[observe.WaitReason]string{
+	observe.WaitGate:    "the server asked all callers to wait",
+	observe.WaitLimiter: "the rate limit is reached",
+}
+
 // hold waits for d, or refuses at once where it may not wait or the wait cannot end
 // before the deadline.
-func hold(ctx context.Context, d time.Duration, mayWait bool, reason string) (waited bool, refused *attempt) {
+func (e *entry) hold(ctx context.Context, d time.Duration, mayWait bool, why observe.WaitReason) (waited bool, refused *attempt) {
 	if ctx.Err() != nil {
 		return false, interrupted(ctx)
 	}
@@ -188,9 +202,12 @@ func hold(ctx context.Context, d time.Duration, mayWait bool, reason string) (wa
 	}
 	deadline, bounded := ctx.Deadline()
 	if !mayWait || bounded && time.Until(deadline) <= d {
-		return false, &attempt{Judgement: local(observe.RateLimited, reason), retryIn: d, hasRetry: true}
+		return false, &attempt{Judgement: local(observe.RateLimited, holdReasons[why]), retryIn: d, hasRetry: true}
 	}
-	if !sleep(ctx, d) {
+	began := time.Now()
+	ended := sleep(ctx, d)
+	e.call.waited(why, time.Since(began))
+	if !ended {
 		return false, interrupted(ctx)
 	}
 	return true, nil

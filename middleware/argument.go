@@ -100,7 +100,7 @@ func (c *core) checkArgument(ctx context.Context, cl *call) error {
 	schema, ok := c.schemas.find(target{cl.server.name, cl.tool.Name})
 	if !ok {
 		if err := c.fetchSchemas(ctx, cl); err != nil {
-			return fmt.Errorf("the input schema of the tool %q could not be asked for, which the policy's key.argument %q needs: %w", cl.tool.Name, path, err)
+			return &heldBack{fmt.Sprintf("the input schema of the tool %q could not be asked for, which the policy's key.argument %q needs", cl.tool.Name, path), err}
 		}
 		schema, _ = c.schemas.find(target{cl.server.name, cl.tool.Name})
 	}

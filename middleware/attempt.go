@@ -37,6 +37,7 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 // for its JSON-RPC code.
 func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
 	ev := newEvidence(cl.method, cl.tool)
+	ev.hideEmail = c.opts.HideEmail
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
 	started := time.Now()
 	res, err := cl.invoke(withEvidence(aside(ctx), ev), next)
@@ -46,7 +47,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	w := wire{there: cl.server.wire, last: ev.lastPost()}
 	w.posts, w.answer, w.unseen = ev.close()
 	a, res, err := w.judge(ctx, res, err)
-	a.took = time.Since(started)
+	a.started, a.took = started, time.Since(started)
 	cl.rounds += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)
 	cl.add(a)

@@ -21,6 +21,8 @@ type evidence struct {
 	tool   *policy.Tool // rules for reading the answer; immutable
 	keys   roundKeys
 
+	hideEmail bool
+
 	mu     sync.Mutex
 	closed bool
 	unseen bool // a POST went by that could not be read
@@ -113,13 +115,13 @@ func (e *evidence) update(change func()) {
 }
 
 // respond notes the head of a POST's response.
-func (e *evidence) respond(p *post, wait time.Duration, hasWait, doNotRetry bool) {
+func (e *evidence) respond(p *post, media string, wait time.Duration, hasWait, doNotRetry bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return
 	}
-	p.seen.Status, p.seen.ContentType = p.status, p.media
+	p.seen.Status, p.seen.ContentType = p.status, media
 	p.seen.RetryAfter, p.seen.HasRetryAfter = wait, hasWait
 	p.seen.DoNotRetry = doNotRetry
 }
@@ -131,7 +133,7 @@ func (e *evidence) conclude(p *post, v observe.Verdict, replays int) {
 	if e.closed || p.seen.Verdict.Outcome != "" {
 		return
 	}
-	p.seen.Replays = replays
+	p.seen.Replays, p.seen.Took = replays, time.Since(p.seen.Started)
 	v.Deviations = append(p.seen.Verdict.Deviations, v.Deviations...)
 	p.seen.Verdict = v
 	if v.Outcome.Usable() {

@@ -51,6 +51,7 @@ func (k *keying) run(ctx context.Context) (mcp.Result, error) {
 	}
 	intent := idempotency.IntentFrom(ctx)
 	cl.named = host != "" || intent != ""
+	cl.key = host // shown also if the call is held back
 	if k.core.opts.Ledger == nil || bypassesLedger(cl.tool.Safety) {
 		if err := k.core.checkArgument(ctx, cl); err != nil {
 			return k.refuse(ctx, err)
@@ -123,6 +124,10 @@ func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Resu
 		cl.ledger.Since, cl.doubt = &since, true
 	}
 	res, err := k.next(ctx, cl.method, cl.request)
+	cl.last(ctx, res, err)
+	if cl.ledger.Step == observe.LedgerSent && gravest(cl.attempts) == observe.NotSent {
+		cl.ledger.Step = observe.LedgerBegun
+	}
 	return k.settle(ctx, ticket, res, err)
 }
 
@@ -231,12 +236,28 @@ func (k *keying) refuseBegin(ctx context.Context, err error) (mcp.Result, error)
 	return k.refuse(ctx, err)
 }
 
-// refuse ends the call before anything was sent.
+// heldBack is why a call is not sent, in our words. What others said is the cause,
+// which no text shows.
+type heldBack struct {
+	reason string
+	cause  error
+}
+
+func (h *heldBack) Error() string { return h.reason }
+func (h *heldBack) Unwrap() error { return h.cause }
+
+// refuse ends the call before anything was sent. The model may read the reason.
 func (k *keying) refuse(ctx context.Context, err error) (mcp.Result, error) {
-	reason := err.Error()
 	var refused *idempotency.Error
-	if errors.As(err, &refused) {
+	var held *heldBack
+	var reason string
+	switch {
+	case errors.As(err, &refused):
 		reason = refused.Reason
+	case errors.As(err, &held):
+		reason = held.reason
+	default: // of the arguments' JSON form, which it may quote
+		reason = k.call.redactor(&attempt{}).Text(err.Error(), recordText)
 	}
 	k.call.add(attempt{Judgement: local(observe.Blocked, reason), err: err})
 	k.call.decision = policy.Decision{Action: policy.Stop, Reason: "held back before anything was sent"}

@@ -24,9 +24,15 @@ type Options struct {
 	// Client is the client's label in records, such as "agent@1.4.0".
 	Client string
 	// OnRecord is called once for each tools/call, with the call's context, on the
-	// caller's goroutine, before the call returns. It must not block. Nil: no records
-	// are made.
+	// caller's goroutine, before the call returns. It must not block; if it panics, the
+	// panic is swallowed and the call returns as it would. Several handlers are put
+	// together by observe.Tee. Nil: no records are made.
 	OnRecord func(context.Context, *observe.Record)
+	// Disclose lets records show arguments and results of some tools. The first entry
+	// that matches a tool counts; without one, nothing is shown. The slice is copied.
+	Disclose []Disclosure
+	// HideEmail redacts e-mail addresses in a server's words, as credentials are.
+	HideEmail bool
 	// Ledger remembers calls of keyed and unsafe tools, so that one intent has one
 	// effect. Default: in memory. NoLedger does without.
 	Ledger *idempotency.Ledger
@@ -53,7 +59,7 @@ func (o *Options) copy() Options {
 	case c.Ledger == nil:
 		c.Ledger = idempotency.NewLedger(nil, nil)
 	}
-	c.Reconcile = slices.Clone(c.Reconcile)
+	c.Reconcile, c.Disclose = slices.Clone(c.Reconcile), slices.Clone(c.Disclose)
 	if c.NewKey == nil {
 		c.NewKey = idempotency.NewKey
 	}

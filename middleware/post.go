@@ -19,6 +19,7 @@ type post struct {
 	watch    watch
 	proof    sendProof
 	round    int // of a multi-round-trip call, from 1
+	words    *observe.Redactor
 
 	status int          // of the response, with
 	media  string       // its media type; written before the body is handed on
@@ -49,6 +50,10 @@ func (p *post) conclude(v observe.Verdict) {
 	if v.Error != nil {
 		code = v.Error.Code
 		v.Error.Data = bytes.Clone(v.Error.Data) // an error outlives the body
+	}
+	if !v.Outcome.Usable() {
+		words := p.redactor()
+		p.update(func(s *observe.Post) { s.Redactor = words })
 	}
 	if d, ok := p.tool.Declares(v.Outcome, p.status, code, v.Error != nil); ok {
 		v.Delivery = d
@@ -104,6 +109,7 @@ func postError(s *observe.Post, tool *policy.Tool) *observe.Error {
 		RetryAfter: s.RetryAfter,
 		Location:   s.Location,
 		RepeatSafe: repeatSafe(v.Outcome, v.Delivery, tool, false),
+		Redactor:   s.Redactor,
 	}, s.Cause, nil)
 }
 

@@ -52,12 +52,19 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 			return nil, err
 		}
 		d := l.decide(ctx, a, res)
-		l.call.decision = d
+		l.call.decision, a.decision = d, d
 		if d.Action == policy.Stop {
 			if a.Outcome == observe.ToolSuccess {
 				l.budget.Return()
 			}
 			return res, err
+		}
+		if a.hasRetry {
+			server := min(d.Wait, a.retryIn)
+			l.call.waited(observe.WaitServer, server)
+			l.call.waited(observe.WaitBackoff, d.Wait-server)
+		} else {
+			l.call.waited(observe.WaitBackoff, d.Wait)
 		}
 		if !sleep(ctx, d.Wait) {
 			l.call.add(*interrupted(ctx))

@@ -48,6 +48,7 @@ type streamGuard struct {
 	progress bool // an event id came since the last resumption
 	wait     time.Duration
 	resumed  int
+	bytes    int64
 
 	out   [][]byte // what the SDK has still to read
 	parts [3][]byte
@@ -56,7 +57,13 @@ type streamGuard struct {
 
 func (g *streamGuard) attach(src io.ReadCloser) {
 	g.src = src
-	g.events = observe.NewEventReader(&hearing{src, g.post.watch.heard}, int(g.post.tool.MaxResult))
+	g.events = observe.NewEventReader(&hearing{src, g.heard}, int(g.post.tool.MaxResult))
+}
+
+// heard counts what was read.
+func (g *streamGuard) heard(n int) {
+	g.bytes += int64(n)
+	g.post.watch.heard(n)
 }
 
 // Read hands out rewritten events. It never returns an error of the source: the
@@ -94,7 +101,7 @@ func (g *streamGuard) next() {
 		g.ended(err)
 		return
 	}
-	g.post.update(func(s *observe.Post) { s.Stream.Events++ })
+	g.post.update(func(s *observe.Post) { s.Stream.Events++; s.Bytes = g.bytes })
 	if e.Rewritten {
 		g.post.deviate(observe.DeviationEventForm)
 	}

@@ -145,17 +145,19 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 	ev := evidenceFrom(req, e.method)
 	if ev == nil {
 		ev = newEvidence(e.method, t.core.unknownTool(req))
+		ev.hideEmail = t.core.opts.HideEmail
 	}
 	p := &post{
 		evidence: ev,
 		envelope: e,
 		request:  req,
 		tool:     ev.tool,
-		seen:     observe.Post{ID: e.id},
+		seen:     observe.Post{ID: e.id, Started: time.Now()},
 	}
 	p.watch.start(req.Context(), &t.alarm, ev.tool.Limits)
 	p.proof.watch = &p.watch
 	p.round = ev.round()
+	p.seen.Round = p.round
 	ev.add(p)
 	return p
 }
@@ -226,7 +228,7 @@ func withHeaders(h http.Header, more map[string]string) http.Header {
 func (p *post) look(resp *http.Response) {
 	wait, hasWait := retryAfter(resp.Header)
 	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
-	p.evidence.respond(p, wait, hasWait, doNotRetry(resp.Header))
+	p.evidence.respond(p, cleanType(resp.Header), wait, hasWait, doNotRetry(resp.Header))
 	if correctSession(p.request, resp, isHandshake(p.envelope.method)) {
 		p.deviate(observe.DeviationSessionID)
 	}

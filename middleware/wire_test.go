@@ -128,11 +128,11 @@ func newBench(t testing.TB, call func(int, posted) (*http.Response, error), rule
 	}}
 	stack := middleware.New(&middleware.Options{
 		Policy: &policy.Policy{Rules: append(rules, classes()...)},
-		OnRecord: func(_ context.Context, r *observe.Record) {
+		OnRecord: checked(t, func(_ context.Context, r *observe.Record) {
 			b.mu.Lock()
 			b.records = append(b.records, r)
 			b.mu.Unlock()
-		},
+		}),
 	})
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	client.AddSendingMiddleware(stack.Middleware()...)

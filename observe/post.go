@@ -11,6 +11,14 @@ type Post struct {
 	Status int
 	// ContentType is the response's media type, without parameters.
 	ContentType string
+	// Round of a multi-round-trip call, from 1; 0 where nobody counts.
+	Round int
+	// Started and Took are when the POST began, and how long it took until the
+	// verdict was known.
+	Started time.Time
+	Took    time.Duration
+	// Bytes of the body that were read.
+	Bytes int64
 	// Location is the origin that a redirect names.
 	Location string
 	// Verdict is what the POST came to; its Outcome is empty while that is open.
@@ -25,6 +33,8 @@ type Post struct {
 	// Replays counts how often the layer below wrote the request again without
 	// being asked to.
 	Replays int
+	// Redactor knows what the POST carried; nil where nothing of the answer is quoted.
+	Redactor *Redactor
 	// Excerpt is the redacted beginning of an unusable body.
 	Excerpt string
 	// Limited says that a limit of the policy ended the POST.
