@@ -63,6 +63,14 @@ func TestRecordJSON(t *testing.T) {
 			}
 			return p.answer()
 		}},
+		{name: "limiter-wait", tool: "pay", before: "another", rules: []policy.Rule{limited(false)}, wire: answering(200, doneBody)},
+		{name: "limiter-refused", tool: "pay", before: "another", rules: []policy.Rule{limited(true)}, wire: answering(200, doneBody)},
+		{name: "backoff", tool: "read_weather", wire: func(n int, p posted) (*http.Response, error) {
+			if n < 3 {
+				return jsonAnswer(503, "", "Content-Type", "text/plain"), nil
+			}
+			return p.answer()
+		}},
 		{name: "blocked", tool: "pay", before: "this", wire: answering(500, "")},
 		{name: "throttled", tool: "pay", rules: []policy.Rule{never}, wire: answering(429, "", "Retry-After", "5")},
 		{name: "replayed-below", tool: "set_label", wire: func(_ int, p posted) (*http.Response, error) {
@@ -85,6 +93,13 @@ func TestRecordJSON(t *testing.T) {
 			})
 		})
 	}
+}
+
+const doneBody = `{"jsonrpc":"2.0","id":%id%,"result":{"content":[]}}`
+
+// limited lets one call pass in two seconds.
+func limited(noWait bool) policy.Rule {
+	return policy.Rule{Settings: policy.Settings{Limiter: policy.Limiter{Rate: 0.5, Burst: 1, NoWait: &noWait}}}
 }
 
 // TestExcerpt: a record keeps the beginning of a body that is no answer, but never a

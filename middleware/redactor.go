@@ -98,9 +98,6 @@ func cleanType(h http.Header) string {
 	case "application/json", "text/event-stream", "text/html", "text/plain", "":
 		return media
 	default:
-		return observe.Redact(media, maxType)
+		return observe.RedactType(media)
 	}
 }
-
-// maxType bounds a media type in a record, in bytes.
-const maxType = 100

@@ -131,6 +131,34 @@ func RedactPath(address string) string {
 // maxAddress bounds an address in a record, in bytes.
 const maxAddress = 512
 
+// RedactType reduces a media type (RFC 9110, section 8.3.1; without parameters) to
+// what can be the name of one: a server can write there what it likes.
+func RedactType(media string) string {
+	kind, name, _ := strings.Cut(media, "/")
+	if len(kind) > maxTypePart || odd(kind) {
+		return redacted
+	}
+	if len(name) > maxTypePart || odd(name) {
+		return kind + "/" + redacted
+	}
+	return media
+}
+
+// maxTypePart is the most that RFC 6838, section 4.2, advises for each part.
+const maxTypePart = 64
+
+// odd reports whether a part of a media type has a long word with digits in it, or
+// what no name has.
+func odd(part string) bool {
+	words := strings.FieldsFunc(part, func(r rune) bool { return strings.ContainsRune(".+-", r) })
+	for _, w := range words {
+		if len(w) >= 8 && strings.ContainsAny(w, "0123456789") {
+			return true
+		}
+	}
+	return strings.ContainsFunc(part, func(r rune) bool { return !isWord(r) && !strings.ContainsRune(".+-_*", r) })
+}
+
 // URLOrigin returns scheme and host of a URL (RFC 6454), which is what a redirect is
 // reported by.
 func URLOrigin(u *url.URL) string {

@@ -110,7 +110,7 @@ func (w WaitReason) words() string {
 	case WaitLimiter:
 		return "the rate limiter"
 	}
-	return string(w)
+	return "our " + string(w)
 }
 
 func (p *Sent) words() string {
