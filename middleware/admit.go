@@ -26,6 +26,9 @@ type admission struct {
 }
 
 func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return next
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		if cl == nil || isHandshake(method) || method == "ping" {

@@ -19,6 +19,9 @@ import (
 func Attempt(opts *Options) mcp.Middleware { return newCore(opts).attempt }
 
 func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return c.watched(next)
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		switch {

@@ -171,10 +171,26 @@ func (e *evidence) close() (posts []observe.Post, answer []byte, unseen bool) {
 	e.closed = true
 	posts = make([]observe.Post, len(e.posts))
 	for i, p := range e.posts {
+		if p.seen.Verdict.Outcome == "" && p.supposed.Outcome != "" {
+			p.supposed.Deviations = append(p.supposed.Deviations, p.seen.Verdict.Deviations...)
+			p.seen.Verdict = p.supposed
+		}
 		posts[i] = p.seen
 	}
 	answer, e.answer = e.answer, nil
 	return posts, answer, e.unseen
+}
+
+// expire takes back what POSTs count as whose bodies a deadline or a cancel has cut:
+// that, then, is what ended them.
+func (e *evidence) expire() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.posts {
+		if p.supposed.Outcome == observe.StreamIncomplete {
+			p.supposed = observe.Verdict{}
+		}
+	}
 }
 
 // lastPost returns the last POST, for resuming at a later round.

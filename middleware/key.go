@@ -21,6 +21,9 @@ import (
 func Key(opts *Options) mcp.Middleware { return newCore(opts).keyed }
 
 func (c *core) keyed(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return next
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		if cl == nil || !cl.isTool() || cl.params() == nil {
@@ -246,17 +249,23 @@ type heldBack struct {
 func (h *heldBack) Error() string { return h.reason }
 func (h *heldBack) Unwrap() error { return h.cause }
 
-// refuse ends the call before anything was sent. The model may read the reason.
-func (k *keying) refuse(ctx context.Context, err error) (mcp.Result, error) {
+// refusalReason is why a call is refused, in our words; "" where those are others'.
+func refusalReason(err error) string {
 	var refused *idempotency.Error
 	var held *heldBack
-	var reason string
 	switch {
 	case errors.As(err, &refused):
-		reason = refused.Reason
+		return refused.Reason
 	case errors.As(err, &held):
-		reason = held.reason
-	default: // of the arguments' JSON form, which it may quote
+		return held.reason
+	}
+	return ""
+}
+
+// refuse ends the call before anything was sent. The model may read the reason.
+func (k *keying) refuse(ctx context.Context, err error) (mcp.Result, error) {
+	reason := refusalReason(err)
+	if reason == "" { // of the arguments' JSON form, which it may quote
 		reason = k.call.redactor(&attempt{}).Text(err.Error(), recordText)
 	}
 	k.call.add(attempt{Judgement: local(observe.Blocked, reason), err: err})

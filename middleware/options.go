@@ -28,6 +28,11 @@ type Options struct {
 	// panic is swallowed and the call returns as it would. Several handlers are put
 	// together by observe.Tee. Nil: no records are made.
 	OnRecord func(context.Context, *observe.Record)
+	// Shadow changes nothing about calls: no repeat, no key, no wait and no refusal, and
+	// every byte passes as it is. Records tell what the policy would have decided
+	// ([observe.Record.Would]). Ledger and Reconcile are not used: what the ledger would
+	// have done is found out with one of the shadow's own, in memory.
+	Shadow bool
 	// Disclose lets records show arguments and results of some tools. The first entry
 	// that matches a tool counts; without one, nothing is shown. The slice is copied.
 	Disclose []Disclosure
@@ -52,6 +57,9 @@ func (o *Options) copy() Options {
 	var c Options
 	if o != nil {
 		c = *o
+	}
+	if c.Shadow {
+		c.Ledger, c.Reconcile = nil, nil
 	}
 	switch {
 	case c.NoLedger:

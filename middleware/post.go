@@ -20,6 +20,8 @@ type post struct {
 	proof    sendProof
 	round    int // of a multi-round-trip call, from 1
 	words    *observe.Redactor
+	streamed bool            // in shadow mode: the answer is an event stream
+	supposed observe.Verdict // in shadow mode, while the end is open; guarded by evidence.mu
 
 	status int          // of the response, with
 	media  string       // its media type; written before the body is handed on

@@ -17,6 +17,9 @@ import (
 func Retry(opts *Options) mcp.Middleware { return newCore(opts).retry }
 
 func (c *core) retry(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return next
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		if cl == nil {

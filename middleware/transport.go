@@ -72,6 +72,9 @@ func (t *Transport) CloseIdleConnections() {
 // RoundTrip sends one request. For a guarded POST without a usable answer the
 // error is an *observe.Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
+	if t.core.opts.Shadow {
+		return t.shadow(req)
+	}
 	if !mayCarryMessage(req) {
 		return t.pass(req)
 	}
@@ -154,7 +157,11 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 		tool:     ev.tool,
 		seen:     observe.Post{ID: e.id, Started: time.Now()},
 	}
-	p.watch.start(req.Context(), &t.alarm, ev.tool.Limits)
+	limits := ev.tool.Limits
+	if t.core.opts.Shadow {
+		limits = policy.Limits{}
+	}
+	p.watch.start(req.Context(), &t.alarm, limits)
 	p.proof.watch = &p.watch
 	p.round = ev.round()
 	p.seen.Round = p.round
