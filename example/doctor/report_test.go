@@ -15,8 +15,6 @@ import (
 	"github.com/surecall/surecall/policy"
 )
 
-const pad = "             " // to the margin
-
 // sample is the record of a call to an HTTP server.
 func sample(o observe.Outcome, d observe.Delivery, statuses ...int) *observe.Record {
 	r := &observe.Record{
