@@ -27,6 +27,9 @@
 // or notify (nobody waits); synthetic makes the errors that take the place of an
 // answer. What it saw is a post, kept in the evidence of its attempt.
 //
+// In shadow mode (Options.Shadow) only Record and Attempt do anything, in shadow.go,
+// and the Transport looks on while bytes pass, in shadowwire.go.
+//
 // What each layer can know, and when:
 //
 //   - The Transport sees status, headers, bytes and connections, one POST at a

@@ -275,3 +275,17 @@ func TestNothingLeaksFromTheNetworkOrTheHost(t *testing.T) {
 		}
 	})
 }
+
+// TestHideEmail: e-mail addresses are shown to operators, unless they are not to be.
+func TestHideEmail(t *testing.T) {
+	address := &middlewaretest.Plant{Secret: "jo.doe@mail.example.org"}
+	for _, hide := range []bool{false, true} {
+		l := newLeakBench(t, policy.SurfaceCaller, func(o *middleware.Options) { o.HideEmail = hide }, roundTripFunc(func(*http.Request) (*http.Response, error) {
+			return jsonAnswer(500, "ask "+address.Secret, "Content-Type", "text/plain"), nil
+		}))
+		l.call(t, t.Context())
+		if shows := address.Shows(l.seen.texts["record"]); shows == hide {
+			t.Errorf("hidden: %t, shows: %t", hide, shows)
+		}
+	}
+}
