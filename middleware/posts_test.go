@@ -1,6 +1,8 @@
 package middleware_test
 
 import (
+	"errors"
+	"net/http"
 	"slices"
 	"testing"
 	"time"
@@ -55,9 +57,12 @@ func TestPostsOfAnAttempt(t *testing.T) {
 		}
 	})
 	t.Run("unsent", func(t *testing.T) {
-		r := newRig(t, middlewaretest.Options{}, noRepeats)
-		r.server.Close()
-		_, rec, err := r.call("pay", 20*time.Second)
+		b := newBench(t, func(_ int, p posted) (*http.Response, error) {
+			p.connect(false)
+			return nil, errors.New("connection refused")
+		}, noRepeats)
+		defer b.session.Close()
+		_, rec, err := b.call("pay", 20*time.Second)
 		if err == nil || len(rec.Attempts) != 1 || len(rec.Attempts[0].Posts) != 1 || rec.Attempts[0].Posts[0].Delivery != observe.NotSent {
 			t.Fatalf("%v, %+v", err, rec)
 		}
