@@ -19,6 +19,9 @@ import (
 func Attempt(opts *Options) mcp.Middleware { return newCore(opts).attempt }
 
 func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return c.watched(next)
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		switch {
@@ -37,6 +40,7 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 // for its JSON-RPC code.
 func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
 	ev := newEvidence(cl.method, cl.tool)
+	ev.hideEmail = c.opts.HideEmail
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
 	ev.entry, ev.attended, ev.progress = cl.entry, true, cl.wantProgress()
 	if cl.isTool() && cl.params() != nil {
@@ -51,7 +55,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	w := wire{there: cl.server.wire, last: ev.lastPost()}
 	w.posts, w.answer, w.unseen = ev.close()
 	a, res, err := w.judge(ctx, res, err)
-	a.took = time.Since(started)
+	a.started, a.took = started, time.Since(started)
 	cl.rounds += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)
 	cl.add(a)

@@ -91,7 +91,7 @@ func (k *keying) ask(ctx context.Context, look Reconciler, d idempotency.Doubt, 
 	})
 	note := observe.Look{Since: d.Since, Equal: d.Equal}
 	if err != nil {
-		finding, note.Error = CannotTell, observe.Redact(err.Error(), recordText)
+		finding, note.Error = CannotTell, cl.redactor(&attempt{}).Text(err.Error(), recordText)
 	}
 	if finding != Happened && finding != DidNotHappen {
 		finding = CannotTell
