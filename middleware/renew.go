@@ -74,7 +74,7 @@ func (r *renewal) find(ctx context.Context) finding {
 	switch {
 	case errors.As(err, &refused) && isAuth(refused.status):
 		s.leave() // the SDK can authorize, but only on a request of its own
-		return unclear
+		return gone
 	case err != nil:
 		s.lose("the session is lost and could not be renewed: "+reasonOf(err), errors.As(err, &changed))
 		return gone
