@@ -25,9 +25,13 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 		case cl == nil:
 			return next(ctx, method, req)
 		case isHandshake(method):
-			return c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) {
+			res, err := c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) {
 				return c.try(ctx, cl, next)
 			})
+			if err == nil {
+				c.observeSession(ctx, cl, res)
+			}
+			return res, err
 		}
 		return c.try(ctx, cl, next)
 	}
@@ -38,8 +42,10 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
 	ev := newEvidence(cl.method, cl.tool)
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
+	in, seen := c.observeAttempt(ctx, cl)
+	defer seen.end(nil)
 	started := time.Now()
-	res, err := cl.invoke(withEvidence(aside(ctx), ev), next)
+	res, err := cl.invoke(withEvidence(aside(in), ev), next)
 	if err != nil && ctx.Err() != nil {
 		ev.settle(settleTime)
 	}
@@ -50,6 +56,9 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	cl.rounds += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)
 	cl.add(a)
+	if seen.ended != nil {
+		seen.end(cl.attemptEnd())
+	}
 	if !cl.isTool() {
 		c.learn(cl, res)
 		return res, a.err

@@ -119,7 +119,7 @@ func (e *evidence) respond(p *post, wait time.Duration, hasWait, doNotRetry bool
 	if e.closed {
 		return
 	}
-	p.seen.Status, p.seen.ContentType = p.status, p.media
+	p.seen.Status, p.seen.ContentType, p.seen.HTTPVersion = p.status, p.media, p.version
 	p.seen.RetryAfter, p.seen.HasRetryAfter = wait, hasWait
 	p.seen.DoNotRetry = doNotRetry
 }

@@ -27,6 +27,9 @@ type Options struct {
 	// caller's goroutine, before the call returns. It must not block. Nil: no records
 	// are made.
 	OnRecord func(context.Context, *observe.Record)
+	// Observer follows calls while they are under way; observe/otelobserve has one that
+	// makes spans and metrics of them. Nil: nobody does. It must not be changed afterwards.
+	Observer *observe.Observer
 	// Ledger remembers calls of keyed and unsafe tools, so that one intent has one
 	// effect. Default: in memory. NoLedger does without.
 	Ledger *idempotency.Ledger

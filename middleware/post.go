@@ -20,9 +20,10 @@ type post struct {
 	proof    sendProof
 	round    int // of a multi-round-trip call, from 1
 
-	status int          // of the response, with
-	media  string       // its media type; written before the body is handed on
-	seen   observe.Post // guarded by evidence.mu
+	status  int          // of the response, with
+	media   string       // its media type and
+	version string       // HTTP's; written before the body is handed on
+	seen    observe.Post // guarded by evidence.mu
 }
 
 // isCall reports whether the POST is a tools/call.

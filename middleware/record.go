@@ -12,16 +12,19 @@ import (
 	"github.com/surecall/surecall/policy"
 )
 
-// Record tells each tools/call to Options.OnRecord, once, on the way up. It stands
-// outermost, so that its record holds everything the others did.
+// Record tells each tools/call to Options.OnRecord, once, on the way up, and to
+// Options.Observer on both ways. It stands outermost, so that its record holds
+// everything the others did.
 func Record(opts *Options) mcp.Middleware { return newCore(opts).recorded }
 
 func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
-		if cl == nil || !cl.isTool() || c.opts.OnRecord == nil {
+		if cl == nil || !cl.isTool() || c.opts.OnRecord == nil && c.opts.Observer == nil {
 			return next(ctx, method, req)
 		}
+		ctx, seen := c.observeCall(ctx, cl)
+		defer seen.end(nil)
 		original := *cl
 		byCaller := c.repeatedByCaller(ctx, cl)
 		res, err := next(ctx, method, req)
@@ -35,7 +38,10 @@ func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
 		}
 		r.Scenario = observe.ScenarioFrom(ctx)
 		r.RetryOrigin = cl.origin(ctx, byCaller)
-		c.opts.OnRecord(ctx, r)
+		if c.opts.OnRecord != nil {
+			c.opts.OnRecord(ctx, r)
+		}
+		seen.end(r)
 		return res, err
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
 
 	"github.com/surecall/surecall/observe"
@@ -225,11 +226,23 @@ func withHeaders(h http.Header, more map[string]string) http.Header {
 // look records status and headers of a response, and corrects its session id.
 func (p *post) look(resp *http.Response) {
 	wait, hasWait := retryAfter(resp.Header)
-	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
+	p.status, p.media, p.version = resp.StatusCode, mediaType(resp.Header), httpVersion(resp)
 	p.evidence.respond(p, wait, hasWait, doNotRetry(resp.Header))
 	if correctSession(p.request, resp, isHandshake(p.envelope.method)) {
 		p.deviate(observe.DeviationSessionID)
 	}
+}
+
+// httpVersion is the protocol version of a response, as network.protocol.version has
+// it in OpenTelemetry's conventions.
+func httpVersion(resp *http.Response) string {
+	switch {
+	case resp.ProtoMajor == 1 && resp.ProtoMinor == 1:
+		return "1.1"
+	case resp.ProtoMajor == 2:
+		return "2"
+	}
+	return strings.TrimPrefix(resp.Proto, "HTTP/")
 }
 
 // correctSession sees to it that an answer carries the session id of its request:
