@@ -64,7 +64,7 @@ func (c *core) observeAttempt(ctx context.Context, cl *call) (in context.Context
 		return in, seen
 	}
 	defer contained()
-	start := observe.AttemptStart{Number: len(cl.attempts) + 1, Backoff: cl.decision.Wait, Held: cl.held}
+	start := observe.AttemptStart{Number: len(cl.attempts) + 1, Waits: cl.waits()}
 	if p := cl.params(); p != nil {
 		start.Meta = p.Meta
 	}
@@ -81,6 +81,25 @@ func (c *core) observeAttempt(ctx context.Context, cl *call) (in context.Context
 		}
 	}
 	return in, seen
+}
+
+// waits are those before the attempt under way.
+func (cl *call) waits() (waits []observe.Wait) {
+	if d := cl.decision.Wait; d > 0 {
+		why := observe.WaitBackoff
+		if cl.attempts[len(cl.attempts)-1].hasRetry {
+			why = observe.WaitServer
+		}
+		waits = append(waits, observe.Wait{For: why, Ms: milliseconds(d)})
+	}
+	if cl.held > 0 {
+		why := observe.WaitGate
+		if cl.tool.Limiter.Rate > 0 {
+			why = observe.WaitLimiter
+		}
+		waits = append(waits, observe.Wait{For: why, Ms: milliseconds(cl.held)})
+	}
+	return waits
 }
 
 // addMeta adds members to the request's _meta, without touching those it has.

@@ -127,8 +127,8 @@ func TestObserverFollowsACall(t *testing.T) {
 			if c.ProtocolVersion != name || c.Endpoint != r.server.URL() || c.Safety != "read_only" || (c.SessionID != "") != so.Sessions {
 				t.Errorf("call %+v", c)
 			}
-			if d.starts[0].Backoff != 0 || d.starts[1].Backoff <= 0 {
-				t.Errorf("backoff %v, then %v", d.starts[0].Backoff, d.starts[1].Backoff)
+			if w := d.starts[1].Waits; len(d.starts[0].Waits) != 0 || len(w) != 1 || w[0].For != observe.WaitBackoff {
+				t.Errorf("waits %v, then %v", d.starts[0].Waits, w)
 			}
 			for i, e := range d.ends {
 				if e.HTTPVersion != "1.1" || e.RequestID == "" || e.Delivery == "" {

@@ -49,9 +49,8 @@ type CallStart struct {
 // AttemptStart says which attempt began.
 type AttemptStart struct {
 	Number int // from 1
-	// Backoff is what the attempt waited for by decision of the policy, Held what it
-	// waited for admission (gate and limiter).
-	Backoff, Held time.Duration
+	// Waits are those before the attempt; read only.
+	Waits []Wait
 	// Meta is the request's _meta; read only.
 	Meta map[string]any
 }

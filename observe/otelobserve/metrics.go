@@ -68,15 +68,14 @@ func (t *telemetry) measureCall(ctx context.Context, c *callSpan, s *observe.Cal
 	}
 	x := t.metrics
 	x.operation.Record(ctx, time.Since(s.Started).Seconds(), metric.WithAttributeSet(attribute.NewSet(t.operationAttributes(c, s, &f, tool)...)))
-	for i := range r.Attempts {
-		a := &r.Attempts[i]
-		x.attempts.Add(ctx, 1, of(keyOutcome.String(string(a.Outcome)), keyDelivery.String(string(a.Delivery))))
-	}
+	countAttempts(r, func(o observe.Outcome, d observe.Delivery) {
+		x.attempts.Add(ctx, 1, of(keyOutcome.String(string(o)), keyDelivery.String(string(d))))
+	})
 	for _, p := range repeats(r) {
 		x.repeats.Add(ctx, 1, of(appendText([]attribute.KeyValue{keyOrigin.String(string(p.origin))}, keyRepeated, string(p.reason))...))
 	}
-	for _, w := range waits(r) {
-		x.waits.Record(ctx, w.seconds, of(keyWaitReason.String(w.reason)))
+	for _, w := range c.waits {
+		x.waits.Record(ctx, w.Ms/1000, of(keyWaitReason.String(string(w.For))))
 	}
 	if step, kind, settled, ok := ledger(r); ok {
 		attrs := []attribute.KeyValue{keyStep.String(step)}

@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"strconv"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"github.com/surecall/surecall/observe"
 )
 
@@ -16,6 +18,36 @@ type fate struct {
 	code     string // of the server's JSON-RPC error, or empty
 	id       string // of the JSON-RPC request, or empty
 	message  string // of the server's error, redacted
+}
+
+// attributes are what the spans of a call and of an attempt have in common.
+func (f *fate) attributes() []attribute.KeyValue {
+	attrs := make([]attribute.KeyValue, 0, 8)
+	attrs = append(attrs, keyOutcome.String(string(f.outcome)), keyDelivery.String(string(f.delivery)))
+	attrs = appendText(attrs, keyRequestID, clip(f.id))
+	return appendText(attrs, keyRPCStatus, f.code)
+}
+
+// callAttributes are those of a call's span.
+func callAttributes(r *observe.Record, f *fate) []attribute.KeyValue {
+	return append(f.attributes(), keyAttempts.Int(len(r.Attempts)),
+		keyDecision.String(r.Decision.Action), keyReason.String(r.Decision.Reason))
+}
+
+// attemptAttributes are those of an attempt's span.
+func attemptAttributes(a *observe.AttemptEnd, f *fate) []attribute.KeyValue {
+	attrs := append(f.attributes(), keyPosts.Int(a.Posts))
+	if a.HTTPStatus != 0 {
+		attrs = append(attrs, keyHTTPStatus.Int(a.HTTPStatus))
+	}
+	return attrs
+}
+
+// countAttempts counts the attempts of a call by what they came to.
+func countAttempts(r *observe.Record, count func(observe.Outcome, observe.Delivery)) {
+	for i := range r.Attempts {
+		count(r.Attempts[i].Outcome, r.Attempts[i].Delivery)
+	}
 }
 
 func callFate(r *observe.Record) fate {
@@ -100,27 +132,6 @@ func repeats(r *observe.Record) []repeat {
 // unsent are waits that ended early, and refusals.
 func sent(a *observe.Attempt) bool {
 	return a.Posts > 0 || a.Layer != observe.LayerLocal || a.Delivery != observe.NotSent
-}
-
-// A wait is one time that a call waited before an attempt.
-type wait struct {
-	reason  string
-	seconds float64
-}
-
-// waits are those of a call, by what they were for.
-func waits(r *observe.Record) []wait {
-	var all []wait
-	for i := range r.Attempts {
-		if ms := r.Attempts[i].WaitMs; ms > 0 {
-			w := wait{reason: "admission", seconds: ms / 1000}
-			if i > 0 {
-				w.reason = "repeat"
-			}
-			all = append(all, w)
-		}
-	}
-	return all
 }
 
 // ledger is what the ledger made of a call; ok is false for calls that bypass it.

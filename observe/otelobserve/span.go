@@ -2,7 +2,6 @@ package otelobserve
 
 import (
 	"context"
-	"time"
 
 	"go.opentelemetry.io/otel/attribute"
 	"go.opentelemetry.io/otel/codes"
@@ -17,7 +16,9 @@ type callSpan struct {
 	own      bool
 	endpoint endpoint
 
-	httpVersion string // of the last answer; written by the call's own goroutine
+	// Of its attempts; the call's own goroutine alone touches them.
+	httpVersion string // of the last answer
+	waits       []observe.Wait
 }
 
 type callSpanKey struct{}
@@ -61,13 +62,7 @@ func (c *callSpan) end(r *observe.Record) {
 		c.fail(other, "panic")
 	default:
 		f := callFate(r)
-		c.SetAttributes(f.attributes()...)
-		c.SetAttributes(c.endpoint.appendVersion(nil, c.httpVersion)...)
-		c.SetAttributes(
-			keyAttempts.Int(len(r.Attempts)),
-			keyDecision.String(r.Decision.Action),
-			keyReason.String(r.Decision.Reason),
-		)
+		c.SetAttributes(c.endpoint.appendVersion(callAttributes(r, &f), c.httpVersion)...)
 		if e := f.errorType(); e != "" {
 			c.fail(e, f.message)
 		}
@@ -82,33 +77,22 @@ func (c *callSpan) fail(errorType, message string) {
 	}
 }
 
-// attributes are what a call and an attempt have in common.
-func (f *fate) attributes() []attribute.KeyValue {
-	attrs := make([]attribute.KeyValue, 0, 8)
-	attrs = append(attrs, keyOutcome.String(string(f.outcome)), keyDelivery.String(string(f.delivery)))
-	attrs = appendText(attrs, keyRequestID, clip(f.id))
-	return appendText(attrs, keyRPCStatus, f.code)
-}
-
 func (t *telemetry) attemptStarted(ctx context.Context, s observe.AttemptStart) (context.Context, map[string]string, func(*observe.AttemptEnd)) {
 	call, _ := ctx.Value(callSpanKey{}).(*callSpan)
 	ctx, span := t.tracer.Start(ctx, spanAttempt, trace.WithAttributes(keyNumber.Int(s.Number)))
 	if span.IsRecording() {
-		addWait(span, "backoff", s.Backoff)
-		addWait(span, "admission", s.Held)
+		for _, w := range s.Waits {
+			span.AddEvent(eventWait, trace.WithAttributes(keyWaitReason.String(string(w.For)), keyWaited.Float64(w.Ms/1000)))
+		}
+	}
+	if call != nil {
+		call.waits = append(call.waits, s.Waits...)
 	}
 	return ctx, t.inject(ctx, s.Meta), func(a *observe.AttemptEnd) {
 		if call != nil && a != nil && a.HTTPVersion != "" {
 			call.httpVersion = a.HTTPVersion
 		}
 		endAttempt(span, a)
-	}
-}
-
-// addWait tells a wait that lay before the attempt.
-func addWait(span trace.Span, reason string, d time.Duration) {
-	if d > 0 {
-		span.AddEvent(eventWait, trace.WithAttributes(keyWaitReason.String(reason), keyWaited.Float64(d.Seconds())))
 	}
 }
 
@@ -121,10 +105,7 @@ func endAttempt(span trace.Span, a *observe.AttemptEnd) {
 		span.SetStatus(codes.Error, "panic")
 	default:
 		f := attemptFate(a)
-		attrs := append(f.attributes(), keyPosts.Int(a.Posts))
-		if a.HTTPStatus != 0 {
-			attrs = append(attrs, keyHTTPStatus.Int(a.HTTPStatus))
-		}
+		attrs := attemptAttributes(a, &f)
 		if e := f.errorType(); e != "" {
 			attrs = append(attrs, keyErrorType.String(e))
 			span.SetStatus(codes.Error, "")
