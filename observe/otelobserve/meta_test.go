@@ -93,7 +93,11 @@ func TestCallersTraceContextStays(t *testing.T) {
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			r := newRig(t, servers["2026-07-28"], otelobserve.Options{})
-			if _, err := r.session.CallTool(inBaggage(t, t.Context()), &mcp.CallToolParams{Name: "pay", Meta: tt.meta}); err != nil {
+			state, _ := oteltrace.ParseTraceState("vendor=1")
+			ctx := oteltrace.ContextWithSpanContext(inBaggage(t, t.Context()), oteltrace.NewSpanContext(oteltrace.SpanContextConfig{
+				TraceID: oteltrace.TraceID{7}, SpanID: oteltrace.SpanID{7}, TraceFlags: oteltrace.FlagsSampled, TraceState: state,
+			}))
+			if _, err := r.session.CallTool(ctx, &mcp.CallToolParams{Name: "pay", Meta: tt.meta}); err != nil {
 				t.Fatal(err)
 			}
 			sent := r.sent()[0]
