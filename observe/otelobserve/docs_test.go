@@ -67,7 +67,7 @@ func printSpan(b *strings.Builder, s sdktrace.ReadOnlySpan) {
 func printAttributes(b *strings.Builder, indent string, attrs []attribute.KeyValue) {
 	attrs = slices.SortedFunc(slices.Values(attrs), func(x, y attribute.KeyValue) int { return strings.Compare(string(x.Key), string(y.Key)) })
 	for _, a := range attrs {
-		value := a.Value.Emit()
+		value := a.Value.String()
 		switch a.Key {
 		case "server.port", "surecall.wait.duration", "jsonrpc.request.id":
 			value = "..."

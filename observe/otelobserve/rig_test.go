@@ -120,7 +120,7 @@ func (r *rig) one(name string) sdktrace.ReadOnlySpan {
 func values(attrs []attribute.KeyValue) map[string]string {
 	m := map[string]string{}
 	for _, a := range attrs {
-		m[string(a.Key)] = a.Value.Emit()
+		m[string(a.Key)] = a.Value.String()
 	}
 	return m
 }
