@@ -174,6 +174,17 @@ func TestObserverLeavesTheCallersMeta(t *testing.T) {
 	}
 }
 
+func TestObserverHearsOfHTTP2(t *testing.T) {
+	var d diary
+	r := observedRig(t, middlewaretest.Options{HTTP2: true}, d.observer(), nil)
+	if _, err := pays(t.Context(), r.session); err != nil {
+		t.Fatal(err)
+	}
+	if len(d.ends) != 1 || d.ends[0].HTTPVersion != "2" {
+		t.Errorf("attempts %+v", d.ends)
+	}
+}
+
 // What was refused here was no attempt; a breaker tells its changes.
 func TestObserverHearsOfBreakersAndRefusals(t *testing.T) {
 	var d diary

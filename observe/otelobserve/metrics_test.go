@@ -31,7 +31,7 @@ func TestMetrics(t *testing.T) {
 	for version, so := range servers {
 		t.Run(version, func(t *testing.T) {
 			r := newRig(t, so, otelobserve.Options{}, policy.Rule{
-				Name: "narrow", Tool: "send_mail", Settings: policy.Settings{Limiter: policy.Limiter{Rate: 50, Burst: 1}, Breaker: policy.Breaker{Failures: 1}},
+				Name: "narrow", Tool: "send_mail", Settings: policy.Settings{Limiter: policy.Limiter{Rate: 2, Burst: 1}, Breaker: policy.Breaker{Failures: 1}},
 			})
 			r.server.Script("read_weather", middlewaretest.Status(503), middlewaretest.Status(503))
 			_ = r.call(t.Context(), "read_weather") // repeated twice
