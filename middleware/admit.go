@@ -220,16 +220,16 @@ func (c *core) gate(cl *call) *gate {
 }
 
 func (c *core) serverBreaker(cl *call) *breaker {
-	name := cl.server.name
-	return c.admission.servers.get(target{server: name}, func() *breaker {
-		return newBreaker(name, c.resolver.Resolve(name, "", nil).Breaker)
+	t := target{server: cl.server.name}
+	return c.admission.servers.get(t, func() *breaker {
+		return newBreaker(t.server, c.resolver.Resolve(t.server, "", nil).Breaker, c.breakerObserver(cl, ""))
 	})
 }
 
 func (c *core) toolBreaker(cl *call) *breaker {
 	t := target{cl.server.name, cl.tool.Name}
 	return c.admission.tools.get(t, func() *breaker {
-		return newBreaker(t.server+" "+t.tool, cl.tool.Breaker)
+		return newBreaker(t.server+" "+t.tool, cl.tool.Breaker, c.breakerObserver(cl, t.tool))
 	})
 }
 

@@ -28,9 +28,13 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 		case cl == nil:
 			return next(ctx, method, req)
 		case isHandshake(method):
-			return c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) {
+			res, err := c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) {
 				return c.try(ctx, cl, next)
 			})
+			if err == nil {
+				c.observeSession(ctx, cl, res)
+			}
+			return res, err
 		}
 		return c.try(ctx, cl, next)
 	}
@@ -47,8 +51,10 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 		ev.params, _ = c.headers.find(target{cl.server.name, cl.tool.Name})
 		ev.given = cl.params().Arguments
 	}
+	in, seen := c.observeAttempt(ctx, cl)
+	defer seen.end(nil)
 	started := time.Now()
-	res, err := c.converse(withEvidence(aside(ctx), ev), cl, ev, next)
+	res, err := c.converse(withEvidence(aside(in), ev), cl, ev, next)
 	if err != nil && ctx.Err() != nil {
 		ev.settle(settleTime)
 	}
@@ -59,6 +65,9 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	cl.rounds += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)
 	cl.add(a)
+	if seen.ended != nil {
+		seen.end(cl.attemptEnd())
+	}
 	if !cl.isTool() {
 		c.learn(cl, res)
 		return res, a.err

@@ -144,7 +144,7 @@ func (e *evidence) respond(p *post, media string, wait time.Duration, hasWait, d
 	if e.closed {
 		return
 	}
-	p.seen.Status, p.seen.ContentType = p.status, media
+	p.seen.Status, p.seen.ContentType, p.seen.HTTPVersion = p.status, media, p.httpVersion
 	p.seen.RetryAfter, p.seen.HasRetryAfter = wait, hasWait
 	p.seen.DoNotRetry = doNotRetry
 }

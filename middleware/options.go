@@ -28,12 +28,16 @@ type Options struct {
 	// panic is swallowed and the call returns as it would. Several handlers are put
 	// together by observe.Tee. Nil: no records are made.
 	OnRecord func(context.Context, *observe.Record)
+	// Observer follows calls while they are under way; observe/otelobserve has one that
+	// makes spans and metrics of them. Nil: nobody does. It must not be changed afterwards.
+	Observer *observe.Observer
 	// Shadow changes nothing about calls: no repeat, no key, no wait and no refusal, and
 	// every byte passes as it is. Records tell what the policy would have decided
 	// ([observe.Record.Would]). Ledger and Reconcile are not used: what the ledger would
 	// have done is found out with one of the shadow's own, in memory. Nor is a session
 	// renewed, or SessionLost and OnHealed asked; sessions over stdio are the SDK's, and
-	// records then know no more than what the SDK returned.
+	// records then know no more than what the SDK returned. An Observer is told as ever,
+	// but adds nothing to requests.
 	Shadow bool
 	// Disclose lets records show arguments and results of some tools. The first entry
 	// that matches a tool counts; without one, nothing is shown. The slice is copied.

@@ -33,9 +33,10 @@ type post struct {
 	streamed  bool            // in shadow mode: the answer is an event stream
 	supposed  observe.Verdict // in shadow mode, while the end is open; guarded by evidence.mu
 
-	status int          // of the response, with
-	media  string       // its media type; written before the body is handed on
-	seen   observe.Post // guarded by evidence.mu
+	status      int          // of the response, with
+	media       string       // its media type and
+	httpVersion string       // HTTP's; written before the body is handed on
+	seen        observe.Post // guarded by evidence.mu
 }
 
 // isCall reports whether the POST is a tools/call.

@@ -12,12 +12,13 @@ import (
 	"github.com/surecall/surecall/policy"
 )
 
-// Record tells each tools/call to Options.OnRecord, once, on the way up. It stands
-// outermost, so that its record holds everything the others did.
+// Record tells each tools/call to Options.OnRecord, once, on the way up, and to
+// Options.Observer on both ways. It stands outermost, so that its record holds
+// everything the others did.
 func Record(opts *Options) mcp.Middleware { return newCore(opts).recorded }
 
 func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
-	if c.opts.OnRecord == nil {
+	if c.opts.OnRecord == nil && c.opts.Observer == nil {
 		return next
 	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
@@ -25,6 +26,8 @@ func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
 			return next(ctx, method, req)
 		}
 		ctx, cl := c.begin(ctx, method, req)
+		ctx, seen := c.observeCall(ctx, cl)
+		defer seen.end(nil)
 		original := *cl
 		byCaller := c.repeatedByCaller(ctx, cl)
 		res, err := next(ctx, method, req)
@@ -40,6 +43,7 @@ func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
 		r.RetryOrigin = cl.origin(ctx, byCaller)
 		c.disclose(r, &original, res)
 		c.emit(ctx, r)
+		seen.end(r)
 		return res, err
 	}
 }
@@ -47,7 +51,10 @@ func (c *core) recorded(next mcp.MethodHandler) mcp.MethodHandler {
 // emit hands a record out. The call is over and may have had its effect: a handler
 // that panics must not take its result.
 func (c *core) emit(ctx context.Context, r *observe.Record) {
-	defer func() { _ = recover() }()
+	if c.opts.OnRecord == nil {
+		return
+	}
+	defer contained()
 	c.opts.OnRecord(ctx, r)
 }
 

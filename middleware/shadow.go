@@ -21,7 +21,11 @@ func (c *core) watched(next mcp.MethodHandler) mcp.MethodHandler {
 		case cl == nil:
 			return next(ctx, method, req)
 		case isHandshake(method):
-			return c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) { return next(ctx, method, req) })
+			res, err := c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) { return next(ctx, method, req) })
+			if err == nil {
+				c.observeSession(ctx, cl, res)
+			}
+			return res, err
 		case !cl.isTool():
 			res, err := next(ctx, method, req)
 			c.learn(cl, res)
@@ -48,8 +52,10 @@ func (s *shadow) run(ctx context.Context, next mcp.MethodHandler) (mcp.Result, e
 	defer s.settle(ctx, idempotency.Settlement{State: idempotency.Unknown}) // for panics alone
 	ev := newEvidence(cl.method, cl.tool)
 	ev.hideEmail = s.core.opts.HideEmail
+	in, seen := s.core.observeAttempt(ctx, cl)
+	defer seen.end(nil)
 	started := time.Now()
-	res, err := next(withEvidence(ctx, ev), cl.method, cl.request)
+	res, err := next(withEvidence(in, ev), cl.method, cl.request)
 	if ctx.Err() != nil {
 		ev.expire()
 	}
@@ -60,6 +66,9 @@ func (s *shadow) run(ctx context.Context, next mcp.MethodHandler) (mcp.Result, e
 	cl.begun = rounds(a.posts)
 	cl.add(a)
 	s.conclude(ctx, &cl.attempts[0], res)
+	if seen.ended != nil {
+		seen.end(cl.attemptEnd())
+	}
 	return res, err
 }
 

@@ -73,7 +73,7 @@ func (t *Transport) watchPost(p *post) (*http.Response, error) {
 		return resp, err
 	}
 	wait, hasWait := retryAfter(resp.Header)
-	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
+	p.status, p.media, p.httpVersion = resp.StatusCode, mediaType(resp.Header), httpVersion(resp)
 	p.evidence.respond(p, cleanType(resp.Header), wait, hasWait, doNotRetry(resp.Header))
 	p.update(func(s *observe.Post) { s.Location = observe.Redact(observe.URLOrigin(location(resp)), maxLocation) })
 	if resp.Body == nil {

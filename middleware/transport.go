@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
 
 	"github.com/surecall/surecall/observe"
@@ -267,7 +268,7 @@ func withHeaders(h http.Header, more map[string]string) http.Header {
 // look records status and headers of a response, and corrects its session id.
 func (p *post) look(resp *http.Response) {
 	wait, hasWait := retryAfter(resp.Header)
-	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
+	p.status, p.media, p.httpVersion = resp.StatusCode, mediaType(resp.Header), httpVersion(resp)
 	if p.status/100 == 2 {
 		p.session.serve(p.lease)
 	}
@@ -276,6 +277,18 @@ func (p *post) look(resp *http.Response) {
 	if correctSession(p.request, resp, isHandshake(p.envelope.method)) {
 		p.deviate(observe.DeviationSessionID)
 	}
+}
+
+// httpVersion is the protocol version of a response, as network.protocol.version has
+// it in OpenTelemetry's conventions.
+func httpVersion(resp *http.Response) string {
+	switch {
+	case resp.ProtoMajor == 1 && resp.ProtoMinor == 1:
+		return "1.1"
+	case resp.ProtoMajor == 2:
+		return "2"
+	}
+	return strings.TrimPrefix(resp.Proto, "HTTP/")
 }
 
 // correctSession sees to it that an answer carries the session id of its request:

@@ -10,6 +10,9 @@ type Post struct {
 	ID string
 	// Status is the HTTP status, or 0 where no response came.
 	Status int
+	// HTTPVersion is the response's protocol version, such as "1.1" or "2"; empty where
+	// no response came.
+	HTTPVersion string
 	// ContentType is the response's media type, without parameters.
 	ContentType string
 	// Round of a multi-round-trip call, from 1; 0 where nobody counts.
