@@ -54,6 +54,7 @@ type asSeen struct {
 	posts    int
 	requests string // on the wire, in any order: a notification races with the rest
 	record   *observe.Record
+	observed int // attempts of which an observer was told
 }
 
 // changing are the parts of a text that differ from one run to the next.
@@ -91,6 +92,9 @@ func look(t *testing.T, so middlewaretest.Options, f middlewaretest.Fault, limit
 				Surface: policy.SurfaceModel, MaxResult: middlewaretest.CatalogueResultLimit,
 				Limits: policy.Limits{Attempt: time.Millisecond, Silence: time.Millisecond},
 			}}}, classes()...)},
+			Observer: &observe.Observer{AttemptStarted: func(ctx context.Context, _ observe.AttemptStart) (context.Context, map[string]string, func(*observe.AttemptEnd)) {
+				return ctx, map[string]string{"traceparent": "00-1-2-01"}, func(*observe.AttemptEnd) { s.observed++ }
+			}},
 			OnRecord: checked(t, func(_ context.Context, r *observe.Record) {
 				if r.Tool == "pay" {
 					s.record = r
@@ -163,6 +167,9 @@ func compareShadow(t *testing.T, so middlewaretest.Options, f middlewaretest.Fau
 	}
 	if !bare.same(&ours) {
 		t.Errorf("%s:\nbare\n%+v\nshadow\n%+v", f.Name, bare, ours)
+	}
+	if ours.observed != 2 {
+		t.Errorf("%s: %d attempts observed", f.Name, ours.observed)
 	}
 	checkShadowRecord(t, so, f, ours.record)
 }
