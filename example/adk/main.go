@@ -90,10 +90,12 @@ func (s story) tell(ctx context.Context, wrapped bool) (ending, error) {
 }
 
 // wrap is all that surecall asks for: middlewares for the client, an HTTP client for
-// the transport, and the glue that names each decision.
+// the transport, and the glue that names each decision. ADK gets the failures of tools
+// that only read, so that it can connect again and repeat the call; the model gets the
+// others.
 func wrap(client *mcp.Client, transport *mcp.StreamableClientTransport) {
 	stack := middleware.New(&middleware.Options{Policy: &policy.Policy{Rules: []policy.Rule{
-		{Tool: "read_*", Settings: policy.Settings{Safety: policy.ReadOnly}},
+		{Tool: "read_*", Settings: policy.Settings{Safety: policy.ReadOnly, Surface: policy.SurfaceCaller}},
 		{Settings: policy.Settings{Surface: policy.SurfaceModel}},
 	}}})
 	transport.HTTPClient = stack.HTTPClient(nil)

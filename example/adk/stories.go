@@ -50,15 +50,25 @@ func stories() []story {
 			wrong: func(s *middlewaretest.Server) { s.Script("pay", middlewaretest.RetryAfter(429, time.Second)) },
 		},
 		{
-			title: "the server has forgotten the session",
+			title: "the server has forgotten the session, and ADK connects again",
 			tool:  "read_weather",
 			turns: []turn{calls("call-1", "read_weather", nil)},
-			wrong: func(s *middlewaretest.Server) {
-				s.Script("read_weather", middlewaretest.Fault{Name: "restart", ForgetSessions: true})
-			},
+			wrong: func(s *middlewaretest.Server) { s.ScriptMethod("tools/list", restart) },
+		},
+		{
+			title: "the server pays and then forgets the session, and the model goes on",
+			tool:  "pay",
+			turns: []turn{calls("call-1", "pay", order), calls("call-2", "read_weather", nil)},
+			wrong: func(s *middlewaretest.Server) { s.Script("pay", forgotten) },
 		},
 	}
 }
+
+// restart answers, and then forgets the session: the call that follows meets a 404.
+var restart = middlewaretest.Fault{Name: "restart", ForgetSessions: true}
+
+// forgotten is a 404 after the tool has run.
+var forgotten = middlewaretest.Fault{Name: "forgotten", Execute: middlewaretest.Before, Status: 404, ForgetSessions: true}
 
 // book is a tool that wants a date.
 func book() middlewaretest.Tool {
