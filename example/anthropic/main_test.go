@@ -18,7 +18,7 @@ func TestStories(t *testing.T) {
 		{2, 2, []string{"mail", "mail"}, []string{"mail", "mail"}},
 		{2, 2, []string{"must be a date", "booked for 2026-12-24"}, []string{"must be a date", "booked for 2026-12-24"}},
 		{0, 1, []string{"Too Many Requests"}, []string{"pay done"}},
-		{1, 1, []string{"session not found", "pay done"}, []string{"", "pay done"}},
+		{1, 1, []string{"session not found", "pay done"}, []string{"Lisbon", "pay done"}},
 	}
 	all := stories()
 	if len(all) != len(want) {

@@ -13,11 +13,11 @@ func TestStories(t *testing.T) {
 		bareText, wrapsText []string
 	}{
 		{2, 1, []string{"aborted: [NodeRunError] failed to invoke tool[name:pay", "pay done"}, []string{"not known whether it took effect", "held back"}},
-		{2, 1, []string{"pay done"}, []string{"no longer kn"}},
+		{2, 1, []string{"pay done"}, []string{"no longer knew this session, which has been renewed"}},
 		{2, 1, []string{"pay done", "pay done"}, []string{"pay done", "pay done"}},
 		{2, 2, []string{"must be a date", "booked for 2026-12-24"}, []string{"must be a date", "booked for 2026-12-24"}},
 		{0, 1, []string{"Too Many Requests"}, []string{"pay done"}},
-		{1, 1, []string{"aborted: [NodeRunError] failed to invoke tool[name:read_weather", "pay done"}, []string{"the model reads", "pay done"}},
+		{1, 1, []string{"aborted: [NodeRunError] failed to invoke tool[name:read_weather", "pay done"}, []string{"Lisbon", "pay done"}},
 	}
 	all := stories()
 	if len(all) != len(want) {

@@ -59,7 +59,7 @@ func stories() []story {
 			wrong: func(s *middlewaretest.Server) { s.Script("pay", middlewaretest.RetryAfter(429, time.Second)) },
 		},
 		{
-			title: "the server has forgotten the session; the next run has a new one",
+			title: "the server has forgotten the session; the bare client's next run has a new one, the wrapped client renews it",
 			tool:  "pay",
 			turns: []turn{calls("call-1", "read_weather", nil)},
 			again: []turn{calls("call-2", "pay", order)},
