@@ -143,9 +143,19 @@ func (s *httpSession) examine(req *http.Request, l lease, plain bool) finding {
 	case f == nil:
 		return found
 	case !await(req.Context(), f.done):
-		return unclear
+		return s.meanwhile(f)
 	}
 	return f.found
+}
+
+// meanwhile is what a flight has found out while it is under way.
+func (s *httpSession) meanwhile(f *flight) finding {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if f.certain {
+		return gone // and not renewed yet
+	}
+	return unclear
 }
 
 // suspect returns what is known already, or the flight that will tell.
