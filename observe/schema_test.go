@@ -112,13 +112,21 @@ func TestSchemaKnowsEveryWord(t *testing.T) {
 		"delivery": texts([]observe.Delivery{observe.NotSent, observe.Refused, observe.Answered, observe.Unknown}),
 		"origin":   texts([]observe.Origin{observe.OriginNone, observe.OriginMiddleware, observe.OriginSDK, observe.OriginNetHTTP, observe.OriginCaller, observe.OriginUser}),
 	} {
-		var got []string
-		for _, v := range defs[name].Enum {
-			got = append(got, v.(string))
-		}
-		if !slices.Equal(got, want) {
-			t.Errorf("%s: %q, want %q", name, got, want)
-		}
+		checkWords(t, name, defs[name], want)
+	}
+	checkWords(t, "wait", defs["wait"].Properties["for"], texts([]observe.WaitReason{
+		observe.WaitBackoff, observe.WaitServer, observe.WaitGate, observe.WaitLimiter, observe.WaitSession, observe.WaitPutOff,
+	}))
+}
+
+func checkWords(t *testing.T, name string, s *jsonschema.Schema, want []string) {
+	t.Helper()
+	var got []string
+	for _, v := range s.Enum {
+		got = append(got, v.(string))
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%s: %q, want %q", name, got, want)
 	}
 }
 
