@@ -2,7 +2,9 @@
 // MCP client trustworthy. It holds no code: the parts are
 //
 //   - [github.com/surecall/surecall/observe]: what happened. Reading the wire,
-//     outcomes, deliveries, the record of a call.
+//     outcomes, deliveries, the record of a call. Its neighbour
+//     observe/otelobserve, a module of its own, makes OpenTelemetry spans and
+//     metrics of calls.
 //   - [github.com/surecall/surecall/policy]: what to do about it. Safety
 //     classes, rules per tool, the pure decision.
 //   - [github.com/surecall/surecall/idempotency]: intents, keys, fingerprints.

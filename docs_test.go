@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"reflect"
 	"regexp"
 	"slices"
 	"strings"
@@ -166,6 +167,17 @@ func TestOutcomesAreExplained(t *testing.T) {
 	}
 	if !slices.Equal(got, want) {
 		t.Errorf("sections %q, want %q", got, want)
+	}
+}
+
+// docs/evidence.md names every member of a record.
+func TestEvidenceNamesMembers(t *testing.T) {
+	page := readFile(t, "docs/evidence.md")
+	typ := reflect.TypeFor[observe.Record]()
+	for i := range typ.NumField() {
+		if name := typ.Field(i).Tag.Get("json"); !strings.Contains(page, "`"+name+"`") {
+			t.Errorf("docs/evidence.md says nothing of %s", name)
+		}
 	}
 }
 

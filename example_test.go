@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"os"
 	"os/exec"
@@ -96,6 +97,75 @@ func Example_record() {
 
 	fmt.Println(stack)
 	// Output: Record -> Surface -> Key -> Retry -> Admit -> Attempt -> SDK -> Transport
+}
+
+// Example_handlers keeps records in a file, logs what went wrong, and counts.
+func Example_handlers() {
+	file, err := os.CreateTemp("", "calls-*.jsonl")
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer os.Remove(file.Name())
+	failures := 0
+
+	records := observe.NewJSONL(file, nil)
+	logger := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelError}))
+	stack := middleware.New(&middleware.Options{
+		OnRecord: observe.Tee(
+			records.Handle,
+			observe.Log(logger),
+			func(_ context.Context, r *observe.Record) {
+				if r.Outcome != observe.ToolSuccess {
+					failures++
+				}
+			},
+		),
+	})
+	// At the end of the program, first the records, then their file:
+	defer func() {
+		if err := errors.Join(records.Close(context.Background()), file.Close()); err != nil || records.Lost() > 0 {
+			fmt.Println("records lost:", records.Lost(), err)
+		}
+	}()
+
+	fmt.Println(stack, failures)
+	// Output: Record -> Surface -> Key -> Retry -> Admit -> Attempt -> SDK -> Transport 0
+}
+
+// Example_disclose shows one argument of one tool in its records.
+func Example_disclose() {
+	opts := &middleware.Options{
+		Disclose: []middleware.Disclosure{{
+			Tool: "read_weather",
+			Arguments: func(arguments json.RawMessage) string {
+				var in struct{ City string }
+				_ = json.Unmarshal(arguments, &in)
+				return "city " + in.City
+			},
+		}},
+	}
+
+	fmt.Println(opts.Disclose[0].Arguments(json.RawMessage(`{"city":"Bern","user":"jo"}`)))
+	// Output: city Bern
+}
+
+// Example_shadow watches live traffic and changes nothing about it.
+func Example_shadow() {
+	rules := &policy.Policy{}
+
+	stack := middleware.New(&middleware.Options{
+		Policy: rules,
+		Shadow: true,
+		OnRecord: func(_ context.Context, r *observe.Record) {
+			for _, c := range r.Would {
+				fmt.Println(r.Tool, "would", c.Action, "because", c.Reason)
+			}
+		},
+	})
+
+	fmt.Println(stack)
+	// Output: Record -> Attempt -> SDK -> Transport
 }
 
 // TestRecordsEncode: the line of the README prints a record for every kind of

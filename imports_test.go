@@ -143,12 +143,18 @@ var shell = map[string]string{
 	"policy os.Open": "policy.Load reads a file and hands its text to policy.Parse",
 }
 
+// mayStartGoroutine is the one function that does: the queue for handlers of records
+// that must not hold up a call.
+const mayStartGoroutine = "NewQueue"
+
 func TestPolicyAndObserveArePure(t *testing.T) {
 	for _, dir := range []string{"policy", "observe"} {
 		for _, f := range sources(t, dir) {
 			names := packageNames(f)
 			ast.Inspect(f, func(n ast.Node) bool {
 				switch n := n.(type) {
+				case *ast.FuncDecl:
+					return n.Name.Name != mayStartGoroutine
 				case *ast.GoStmt:
 					t.Errorf("%s starts a goroutine", dir)
 				case *ast.SelectorExpr:

@@ -3,6 +3,7 @@ package middleware
 import (
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/surecall/surecall/observe"
 )
@@ -62,10 +63,12 @@ func (t *Transport) forget(req *http.Request, s *httpSession) {
 
 // enter takes the POST into its session, or ends it where nothing may be sent.
 func (p *post) enter(s *httpSession) error {
+	came := time.Now()
 	l, helped, err := s.pass(p.watch.ctx, p.request)
 	p.session, p.lease = s, l
 	if err == nil {
 		if helped {
+			p.waited(observe.WaitSession, time.Since(came))
 			p.update(func(o *observe.Post) { o.Healed = true })
 		}
 		return nil

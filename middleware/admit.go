@@ -27,18 +27,17 @@ type admission struct {
 }
 
 func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return next
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		if cl == nil || isHandshake(method) || method == "ping" {
 			return next(ctx, method, req)
 		}
 		e := entry{core: c, call: cl, gate: c.gate(cl)}
-		came := time.Now()
-		refused := e.pass(ctx)
-		if e.waited {
-			cl.held = time.Since(came)
-		}
-		if refused != nil {
+		if refused := e.pass(ctx); refused != nil {
+			refused.breaker = cl.breaker
 			cl.add(*refused)
 			return nil, cl.failure(ctx)
 		}
@@ -59,7 +58,6 @@ type entry struct {
 	server, tool     *breaker // nil for reading methods
 	onServer, onTool func(error)
 	token            *rate.Reservation
-	waited           bool
 	told             sync.Once // the breakers
 }
 
@@ -72,14 +70,15 @@ func (e *entry) pass(ctx context.Context) (refused *attempt) {
 		defer func() { e.call.breaker = graverState(e.server, e.tool) }()
 	}
 	for {
-		waited, refused := e.passGate(ctx)
+		held, refused := e.passGate(ctx)
+		e.call.waited(observe.WaitGate, held)
+		waited := held > 0
 		if refused == nil && !waited && e.call.isTool() {
 			waited, refused = e.passTool(ctx)
 		}
 		if refused != nil || !waited {
 			return refused
 		}
-		e.waited = true
 	}
 }
 
@@ -120,6 +119,7 @@ func (e *entry) leave(a *attempt) {
 	}
 	e.tell(serverVerdict(a), toolVerdict(a))
 	e.call.breaker = graverState(e.server, e.tool)
+	a.breaker = e.call.breaker
 }
 
 // tell settles the breakers, once.
@@ -137,20 +137,20 @@ func (e *entry) answered() { e.tell(success, success) }
 
 // round takes a further round past the gate and the limiter. It is asked below the
 // SDK, whose loop the rounds are, on another goroutine.
-func (e *entry) round(ctx context.Context) (refused *attempt) {
-	if _, _, refused = e.core.takeToken(ctx, e.call); refused != nil {
-		return refused
-	}
-	for {
-		waited, refused := e.passGate(ctx)
-		if refused != nil || !waited {
-			return refused
+func (e *entry) round(ctx context.Context, p *post) (refused *attempt) {
+	_, held, refused := e.core.takeToken(ctx, e.call)
+	p.waited(observe.WaitLimiter, held)
+	for refused == nil {
+		if held, refused = e.passGate(ctx); held == 0 {
+			break
 		}
+		p.waited(observe.WaitGate, held)
 	}
+	return refused
 }
 
-func (e *entry) passGate(ctx context.Context) (waited bool, refused *attempt) {
-	return hold(ctx, e.gate.remaining(time.Now()), true, "the server asked all callers to wait")
+func (e *entry) passGate(ctx context.Context) (held time.Duration, refused *attempt) {
+	return hold(ctx, e.gate.remaining(time.Now()), true, observe.WaitGate)
 }
 
 // abandon frees the breakers of an attempt that a panic ended: a half-open one would
@@ -164,30 +164,46 @@ func (e *entry) abandon() {
 
 // limit takes one token of the tool's limiter for the attempt.
 func (e *entry) limit(ctx context.Context) (waited bool, refused *attempt) {
-	if e.token == nil {
-		e.token, waited, refused = e.core.takeToken(ctx, e.call)
+	if e.token != nil {
+		return false, nil
 	}
-	return waited, refused
+	var held time.Duration
+	e.token, held, refused = e.core.takeToken(ctx, e.call)
+	e.call.waited(observe.WaitLimiter, held)
+	return held > 0, refused
 }
 
 // takeToken takes one token of the tool's limiter, and waits for it where it may.
-func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation, waited bool, refused *attempt) {
+func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation, held time.Duration, refused *attempt) {
 	l := cl.tool.Limiter
 	if l.Rate <= 0 {
-		return nil, false, nil
+		return nil, 0, nil
 	}
-	limiter := c.admission.limiters.get(target{cl.server.name, cl.tool.Name}, func() *rate.Limiter {
-		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
-	})
-	token = limiter.Reserve()
+	token = c.limiter(cl).Reserve()
 	if !token.OK() {
-		return token, false, &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
+		return token, 0, &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
 	}
-	waited, refused = hold(ctx, token.Delay(), !l.NoWait, "the rate limit is reached")
+	held, refused = hold(ctx, token.Delay(), !l.NoWait, observe.WaitLimiter)
 	if refused != nil {
 		token.Cancel()
 	}
-	return token, waited, refused
+	return token, held, refused
+}
+
+func (c *core) limiter(cl *call) *rate.Limiter {
+	l := cl.tool.Limiter
+	return c.admission.limiters.get(target{cl.server.name, cl.tool.Name}, func() *rate.Limiter {
+		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
+	})
+}
+
+// limiterState is the state of the call's limiter for its record; nil if it has none.
+func (c *core) limiterState(cl *call) *observe.Limiter {
+	if cl.tool.Limiter.Rate <= 0 {
+		return nil
+	}
+	l := c.limiter(cl)
+	return &observe.Limiter{Rate: float64(l.Limit()), Tokens: l.Tokens()}
 }
 
 // gate is the gate that the call stands before. One that nobody shares is always
@@ -204,36 +220,45 @@ func (c *core) gate(cl *call) *gate {
 }
 
 func (c *core) serverBreaker(cl *call) *breaker {
-	name := cl.server.name
-	return c.admission.servers.get(target{server: name}, func() *breaker {
-		return newBreaker(name, c.resolver.Resolve(name, "", nil).Breaker)
+	t := target{server: cl.server.name}
+	return c.admission.servers.get(t, func() *breaker {
+		return newBreaker(t.server, c.resolver.Resolve(t.server, "", nil).Breaker, c.breakerObserver(cl, ""))
 	})
 }
 
 func (c *core) toolBreaker(cl *call) *breaker {
 	t := target{cl.server.name, cl.tool.Name}
 	return c.admission.tools.get(t, func() *breaker {
-		return newBreaker(t.server+" "+t.tool, cl.tool.Breaker)
+		return newBreaker(t.server+" "+t.tool, cl.tool.Breaker, c.breakerObserver(cl, t.tool))
 	})
 }
 
+// holdReasons say why a call is refused that cannot wait.
+var holdReasons = map[observe.WaitReason]string{
+	observe.WaitGate:    "the server asked all callers to wait",
+	observe.WaitLimiter: "the rate limit is reached",
+}
+
 // hold waits for d, or refuses at once where it may not wait or the wait cannot end
-// before the deadline.
-func hold(ctx context.Context, d time.Duration, mayWait bool, reason string) (waited bool, refused *attempt) {
+// before the deadline. It returns how long it waited.
+func hold(ctx context.Context, d time.Duration, mayWait bool, why observe.WaitReason) (held time.Duration, refused *attempt) {
 	if ctx.Err() != nil {
-		return false, interrupted(ctx)
+		return 0, interrupted(ctx)
 	}
 	if d <= 0 {
-		return false, nil
+		return 0, nil
 	}
 	deadline, bounded := ctx.Deadline()
 	if !mayWait || bounded && time.Until(deadline) <= d {
-		return false, &attempt{Judgement: local(observe.RateLimited, reason), retryIn: d, hasRetry: true}
+		return 0, &attempt{Judgement: local(observe.RateLimited, holdReasons[why]), retryIn: d, hasRetry: true}
 	}
-	if !sleep(ctx, d) {
-		return false, interrupted(ctx)
+	began := time.Now()
+	ended := sleep(ctx, d)
+	held = time.Since(began)
+	if !ended {
+		return held, interrupted(ctx)
 	}
-	return true, nil
+	return held, nil
 }
 
 func breakerOpen(wait time.Duration) *attempt {

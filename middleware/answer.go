@@ -23,6 +23,9 @@ const (
 	// excerptSize is how much of an unusable body a record keeps.
 	excerptSize = 512
 
+	// maxLocation bounds the origin of a redirect, in bytes.
+	maxLocation = 300
+
 	// firstRead is how much of an announced body is allocated before any of it has
 	// come.
 	firstRead = 1 << 20
@@ -48,6 +51,7 @@ func (t *Transport) document(p *post, resp *http.Response) (*http.Response, erro
 	body, err := readBody(resp, p.tool.MaxResult, p.watch.heard)
 	resp.Body.Close()
 	defer p.end()
+	p.update(func(s *observe.Post) { s.Bytes = int64(len(body)) })
 	switch {
 	case errors.Is(err, errTooLarge):
 		p.conclude(tooLarge())
@@ -102,12 +106,13 @@ func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error
 		return resp, nil
 	}
 	body := readErrorBody(resp)
+	p.update(func(s *observe.Post) { s.Bytes = int64(len(body)) })
 	q := p.question()
 	q.Status, q.Header, q.Body = resp.StatusCode, resp.Header, body
 	v := observe.Classify(q, &p.tool.Reading)
 	p.weigh(&v, body)
 	p.conclude(v)
-	p.update(func(s *observe.Post) { s.Location = observe.URLOrigin(location(resp)) })
+	p.update(func(s *observe.Post) { s.Location = observe.Redact(observe.URLOrigin(location(resp)), maxLocation) })
 	p.excerpt(body)
 	switch {
 	case isAuth(resp.StatusCode):
@@ -157,7 +162,7 @@ func (p *post) excerpt(body []byte) {
 	if len(head) == 0 {
 		return
 	}
-	text := observe.Redact(string(head), excerptSize)
+	text := p.redactor().Text(string(head), excerptSize)
 	p.update(func(s *observe.Post) { s.Excerpt = text })
 }
 
@@ -185,7 +190,7 @@ func tooLarge() observe.Verdict {
 // comes with the error too. An announced length is allocated at once only where
 // it is small or its beginning has come: a server must not make us allocate what
 // it does not send.
-func readBody(resp *http.Response, limit int64, heard func()) ([]byte, error) {
+func readBody(resp *http.Response, limit int64, heard func(int)) ([]byte, error) {
 	if limit > 0 && resp.ContentLength > limit {
 		return nil, errTooLarge
 	}
@@ -222,13 +227,13 @@ func readAnnounced(src io.Reader, length int64) ([]byte, error) {
 // hearing tells the limits that bytes have come.
 type hearing struct {
 	io.Reader
-	heard func()
+	heard func(n int)
 }
 
 func (h *hearing) Read(b []byte) (int, error) {
 	n, err := h.Reader.Read(b)
 	if n > 0 {
-		h.heard()
+		h.heard(n)
 	}
 	return n, err
 }
@@ -265,7 +270,7 @@ type watchedBody struct {
 func (b *watchedBody) Read(buf []byte) (int, error) {
 	n, err := b.ReadCloser.Read(buf)
 	if n > 0 {
-		b.post.watch.heard()
+		b.post.watch.heard(n)
 	}
 	return n, err
 }

@@ -113,15 +113,18 @@ func (c *core) checkArgument(ctx context.Context, cl *call) error {
 	return nil
 }
 
-// A schemaError says that the server could not be asked for a tool's input schema.
+// A schemaError says that the server could not be asked for a tool's input schema. What
+// others said is the cause, which no text shows.
 type schemaError struct {
 	tool, argument string
 	cause          error
 }
 
 func (e *schemaError) Error() string {
-	return fmt.Sprintf("the input schema of the tool %q could not be asked for, which the policy's key.argument %q needs: %v", e.tool, e.argument, e.cause)
+	return fmt.Sprintf("the input schema of the tool %q could not be asked for, which the policy's key.argument %q needs", e.tool, e.argument)
 }
+
+func (e *schemaError) Unwrap() error { return e.cause }
 
 // attempt tells the failure of the question as that of the call, of which nothing was
 // sent; nil where the server has answered.

@@ -18,15 +18,22 @@ import (
 func Attempt(opts *Options) mcp.Middleware { return newCore(opts).attempt }
 
 func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return c.watched(next)
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		switch {
 		case cl == nil:
 			return next(ctx, method, req)
 		case isHandshake(method):
-			return c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) {
+			res, err := c.greet(ctx, cl.session, func(ctx context.Context) (mcp.Result, error) {
 				return c.try(ctx, cl, next)
 			})
+			if err == nil {
+				c.observeSession(ctx, cl, res)
+			}
+			return res, err
 		}
 		return c.try(ctx, cl, next)
 	}
@@ -36,14 +43,17 @@ func (c *core) attempt(next mcp.MethodHandler) mcp.MethodHandler {
 // for its JSON-RPC code.
 func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.Result, error) {
 	ev := newEvidence(cl.method, cl.tool)
+	ev.hideEmail = c.opts.HideEmail
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
 	ev.entry, ev.attended, ev.progress = cl.entry, true, cl.wantProgress()
 	if cl.isTool() && cl.params() != nil {
 		ev.params, _ = c.headers.find(target{cl.server.name, cl.tool.Name})
 		ev.given = cl.params().Arguments
 	}
+	in, seen := c.observeAttempt(ctx, cl)
+	defer seen.end(nil)
 	started := time.Now()
-	res, err := c.converse(withEvidence(idempotency.Aside(ctx), ev), cl, ev, next)
+	res, err := c.converse(withEvidence(idempotency.Aside(in), ev), cl, ev, next)
 	if err != nil && ctx.Err() != nil {
 		ev.settle(settleTime)
 	}
@@ -51,10 +61,13 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	w.posts, w.answer, w.unseen = ev.close()
 	a, res, err := w.judge(ctx, res, err)
 	cl.heed(&a)
-	a.took = time.Since(started)
+	a.started, a.took = started, time.Since(started)
 	cl.rounds += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)
 	cl.add(a)
+	if seen.ended != nil {
+		seen.end(cl.attemptEnd())
+	}
 	if !cl.isTool() {
 		c.learn(cl, res)
 		return res, a.err

@@ -40,17 +40,19 @@ func (v verdict) err() error {
 type breaker struct {
 	two  *gobreaker.TwoStepCircuitBreaker[struct{}]
 	open time.Duration
+	tell func(from, to string) // or nil
 
 	mu    sync.Mutex
 	until time.Time
 }
 
-// newBreaker returns a breaker, or nil where the policy has none.
-func newBreaker(name string, b policy.Breaker) *breaker {
+// newBreaker returns a breaker that tells its changes of state, or nil where the policy
+// has none.
+func newBreaker(name string, b policy.Breaker, tell func(from, to string)) *breaker {
 	if b.Failures <= 0 {
 		return nil
 	}
-	br := &breaker{open: b.Open}
+	br := &breaker{open: b.Open, tell: tell}
 	br.two = gobreaker.NewTwoStepCircuitBreaker[struct{}](gobreaker.Settings{
 		Name:          name,
 		MaxRequests:   1,
@@ -62,7 +64,10 @@ func newBreaker(name string, b policy.Breaker) *breaker {
 	return br
 }
 
-func (b *breaker) changed(_ string, _, to gobreaker.State) {
+func (b *breaker) changed(_ string, from, to gobreaker.State) {
+	if b.tell != nil {
+		b.tell(from.String(), to.String())
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.until = time.Time{}

@@ -14,39 +14,44 @@ import (
 // the middlewares. The first of them creates it; the others find it in the
 // context. Only the caller's goroutine touches it.
 type call struct {
-	request mcp.Request // as the middlewares have changed it
-	session *mcp.ClientSession
-	method  string
-	server  server
-	tool    *policy.Tool
-	key     string
-	guarded bool // an equal call would adopt the key while the outcome is unknown
-	named   bool // the host can ask for this call again, by intent or key
-	rounds  int  // rounds that were answered with a question
-	begun   bool // the server has had an earlier round than the last
-	given   any  // the arguments as the caller gave them
-	doubt   bool // an earlier try of this call may have taken effect
-	ledger  *observe.LedgerRecord
-	started time.Time
+	request   mcp.Request // as the middlewares have changed it
+	session   *mcp.ClientSession
+	method    string
+	server    server
+	tool      *policy.Tool
+	key       string
+	guarded   bool // an equal call would adopt the key while the outcome is unknown
+	named     bool // the host can ask for this call again, by intent or key
+	rounds    int  // rounds that were answered with a question
+	begun     bool // the server has had an earlier round than the last
+	given     any  // the arguments as the caller gave them
+	hideEmail bool
+	doubt     bool // an earlier try of this call may have taken effect
+	ledger    *observe.LedgerRecord
+	started   time.Time
 
 	token    string // for progress, where that is ours
 	entry    *entry // the attempt's, while it is let in
 	attempts []attempt
 	judged   bool // the last attempt is that of the latest next
 	decision policy.Decision
+	would    []observe.Choice // in shadow mode, what was not done
 	breaker  string
-	held     time.Duration // what the attempt under way had to wait for admission
-	text     string        // what the model is told, when that is ours
+	waits    []observe.Wait // of the attempt under way
+	text     string         // what the model is told, when that is ours
 }
 
 // An attempt is what one pass through the loop came to.
 type attempt struct {
 	observe.Judgement
 	posts    []observe.Post
-	wait     time.Duration // before the attempt
+	waits    []observe.Wait // before the attempt
+	started  time.Time
 	took     time.Duration
-	err      error         // what the SDK returned
-	retryIn  time.Duration // the server's wait, or the remaining wait of a local refusal
+	breaker  string          // the breakers' state after the attempt
+	decision policy.Decision // what followed from it
+	err      error           // what the SDK returned
+	retryIn  time.Duration   // the server's wait, or the remaining wait of a local refusal
 	hasRetry bool
 	resume   *resumption // what a repeat goes on with
 
@@ -75,7 +80,7 @@ func (c *core) begin(ctx context.Context, method string, req mcp.Request) (conte
 	if cl := callFrom(ctx, req); cl != nil {
 		return ctx, cl
 	}
-	cl := &call{request: req, method: method, started: time.Now()}
+	cl := &call{request: req, method: method, started: time.Now(), hideEmail: c.opts.HideEmail}
 	cl.session, _ = req.GetSession().(*mcp.ClientSession)
 	cl.server = c.server(cl.session)
 	if method == methodCallTool {
@@ -134,9 +139,19 @@ func (cl *call) protocolVersion() string {
 
 // add appends an attempt that was made, or refused.
 func (cl *call) add(a attempt) {
-	a.wait, cl.held = cl.decision.Wait+cl.held, 0
+	a.waits, cl.waits = cl.waits, nil
+	if a.started.IsZero() {
+		a.started = time.Now() // refused: it took no time
+	}
 	cl.attempts = append(cl.attempts, a)
 	cl.judged = true
+}
+
+// waited notes what the next attempt has to wait for.
+func (cl *call) waited(reason observe.WaitReason, d time.Duration) {
+	if d > 0 {
+		cl.waits = append(cl.waits, observe.Wait{For: reason, Ms: milliseconds(d)})
+	}
 }
 
 // last returns the latest attempt, judging by what next returned where no Attempt

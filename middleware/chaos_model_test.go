@@ -134,7 +134,7 @@ func (in *chaosIntent) tell(truth *chaosTruth, calls map[string]*chaosTruth) str
 		r, c := s.record, at(calls, s.mark)
 		fmt.Fprintf(&b, "  call %s: %s %s, ledger %+v, replay %t, %d effects, faults %q\n    error %v\n", s.mark, r.Outcome, r.Delivery, r.Ledger, s.replay, c.effects, c.faults, s.err)
 		for _, a := range r.Attempts {
-			fmt.Fprintf(&b, "    attempt %s %s, %d POSTs, status %d, waited %.0f ms, took %.0f ms\n", a.Outcome, a.Delivery, a.Posts, a.HTTPStatus, a.WaitMs, a.DurationMs)
+			fmt.Fprintf(&b, "    attempt %s %s, %d POSTs, status %d, waited %.0f ms, took %.0f ms\n", a.Outcome, a.Delivery, a.PostCount, a.HTTPStatus, a.WaitMs, a.DurationMs)
 		}
 	}
 	return b.String()

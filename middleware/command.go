@@ -21,7 +21,7 @@ const killDuration = 10 * time.Second
 // its standard input and output, guarded like an [IOTransport]. It takes the place of
 // [mcp.CommandTransport] and ends the server as that does. Make it with
 // [Stack.CommandTransport], or without the middlewares by its fields alone. It is for
-// one Connect.
+// one Connect. In shadow mode it is the SDK's own, which guards nothing.
 type CommandTransport struct {
 	// Command is the server, not started, with Stdin and Stdout unset. Set its WaitDelay
 	// if its Stderr is not a file: a process that the server leaves behind may hold
@@ -41,9 +41,12 @@ func (s *Stack) CommandTransport(cmd *exec.Cmd) *CommandTransport {
 }
 
 // Connect implements [mcp.Transport]: it starts the server.
-func (t *CommandTransport) Connect(context.Context) (mcp.Connection, error) {
+func (t *CommandTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if t.Command == nil {
 		return nil, errors.New("surecall: CommandTransport: no Command")
+	}
+	if t.core.isShadow() {
+		return (&mcp.CommandTransport{Command: t.Command, TerminateDuration: t.TerminateDuration}).Connect(ctx)
 	}
 	stdout, err := t.Command.StdoutPipe()
 	if err != nil {

@@ -152,7 +152,7 @@ func (c *connection) open(ctx context.Context, m *jsonrpc.Request) *pending {
 			return io.NopCloser(bytes.NewReader(text)), err
 		},
 	}
-	p.join(func() *policy.Tool { return c.unknownTool(m) })
+	p.join(c.core, func() *policy.Tool { return c.unknownTool(m) })
 	p.watch.start(ctx, &c.alarm, p.tool.Limits)
 	return &pending{post: p, id: m.ID}
 }

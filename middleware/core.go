@@ -38,3 +38,6 @@ func (c *core) unknownTool(req *http.Request) *policy.Tool {
 	// The header exists from 2026-07-28 on; without it the rules for any tool hold.
 	return c.resolver.Resolve(observe.RedactURL(req.URL), req.Header.Get("Mcp-Name"), nil)
 }
+
+// isShadow reports whether the stack only watches; c may be nil.
+func (c *core) isShadow() bool { return c != nil && c.opts.Shadow }

@@ -49,6 +49,9 @@
 // renew is the check and the handshake on the wire; listen is the server's own stream,
 // which follows the session.
 //
+// In shadow mode (Options.Shadow) only Record and Attempt do anything, in shadow.go,
+// and the Transport looks on while bytes pass, in shadowwire.go.
+//
 // What each layer can know, and when:
 //
 //   - The Transport sees status, headers, bytes and connections, one POST at a

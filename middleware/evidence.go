@@ -27,10 +27,13 @@ type evidence struct {
 	// call off.
 	attended bool
 
+	hideEmail bool
+
 	mu     sync.Mutex
 	closed bool
 	unseen bool // a POST went by that could not be read
 	posts  []*post
+	waits  []observe.Wait // before the next POST
 	open   int
 	idle   chan struct{} // for settle: closed when open falls to zero
 	answer []byte        // raw result of the last usable answer
@@ -113,8 +116,16 @@ func (e *evidence) add(p *post) {
 	if e.closed {
 		return
 	}
+	p.seen.Waits, e.waits = e.waits, nil
 	e.posts = append(e.posts, p)
 	e.open++
+}
+
+// waited notes a wait between two POSTs.
+func (e *evidence) waited(why observe.WaitReason, d time.Duration) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.waits = append(e.waits, observe.Wait{For: why, Ms: milliseconds(d)})
 }
 
 // update changes what is known of a POST, until the evidence is closed.
@@ -127,13 +138,13 @@ func (e *evidence) update(change func()) {
 }
 
 // respond notes the head of a POST's response.
-func (e *evidence) respond(p *post, wait time.Duration, hasWait, doNotRetry bool) {
+func (e *evidence) respond(p *post, media string, wait time.Duration, hasWait, doNotRetry bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.closed {
 		return
 	}
-	p.seen.Status, p.seen.ContentType = p.status, p.media
+	p.seen.Status, p.seen.ContentType, p.seen.HTTPVersion = p.status, media, p.httpVersion
 	p.seen.RetryAfter, p.seen.HasRetryAfter = wait, hasWait
 	p.seen.DoNotRetry = doNotRetry
 }
@@ -148,7 +159,7 @@ func (e *evidence) conclude(p *post, v observe.Verdict, replays int) {
 	if v.Outcome == observe.InputRequired && e.entry != nil {
 		e.entry.answered()
 	}
-	p.seen.Replays = replays
+	p.seen.Replays, p.seen.Took = replays, time.Since(p.seen.Started)
 	v.Deviations = append(p.seen.Verdict.Deviations, v.Deviations...)
 	p.seen.Verdict = v
 	if v.Outcome.Usable() {
@@ -186,10 +197,26 @@ func (e *evidence) close() (posts []observe.Post, answer []byte, unseen bool) {
 	e.closed = true
 	posts = make([]observe.Post, len(e.posts))
 	for i, p := range e.posts {
+		if p.seen.Verdict.Outcome == "" && p.supposed.Outcome != "" {
+			p.supposed.Deviations = append(p.supposed.Deviations, p.seen.Verdict.Deviations...)
+			p.seen.Verdict = p.supposed
+		}
 		posts[i] = p.seen
 	}
 	answer, e.answer = e.answer, nil
 	return posts, answer, e.unseen
+}
+
+// expire takes back what POSTs count as whose bodies a deadline or a cancel has cut:
+// that, then, is what ended them.
+func (e *evidence) expire() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, p := range e.posts {
+		if p.supposed.Outcome == observe.StreamIncomplete {
+			p.supposed = observe.Verdict{}
+		}
+	}
 }
 
 // lastPost returns the last POST, for resuming at a later round.

@@ -29,6 +29,9 @@ func (cl *call) failure(ctx context.Context) *observe.Error {
 	if a.hasRetry {
 		e.RetryAfter = a.retryIn
 	}
+	if a.RPC != nil {
+		e.Redactor = cl.redactor(a)
+	}
 	if a.Post != nil {
 		e.Location, e.Healed = a.Post.Location, a.Post.Healed && a.Outcome == observe.SessionLost
 	}
@@ -56,23 +59,4 @@ func failingStatus(a *attempt) int {
 		return s
 	}
 	return 0
-}
-
-// attemptRecords tells the attempts for records and errors.
-func (cl *call) attemptRecords() []observe.Attempt {
-	records := make([]observe.Attempt, len(cl.attempts))
-	for i := range cl.attempts {
-		a := &cl.attempts[i]
-		records[i] = observe.Attempt{
-			Outcome:    a.Outcome,
-			Layer:      a.Outcome.Layer(),
-			Delivery:   a.Delivery,
-			Posts:      len(a.posts),
-			HTTPStatus: a.status(),
-			Reconciled: string(a.reconciled),
-			WaitMs:     milliseconds(a.wait),
-			DurationMs: milliseconds(a.took),
-		}
-	}
-	return records
 }

@@ -142,19 +142,20 @@ func (s *httpSession) examine(req *http.Request, l lease, plain bool) finding {
 	switch {
 	case f == nil:
 		return found
-	case await(req.Context(), f.done):
-		return f.found
-	case s.isCertain(f):
-		return gone // whatever becomes of it now
+	case !await(req.Context(), f.done):
+		return s.meanwhile(f)
 	}
-	return unclear
+	return f.found
 }
 
-// isCertain reports whether a flight has found out that the session is lost.
-func (s *httpSession) isCertain(f *flight) bool {
+// meanwhile is what a flight has found out while it is under way.
+func (s *httpSession) meanwhile(f *flight) finding {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return f.certain
+	if f.certain {
+		return gone // and not renewed yet
+	}
+	return unclear
 }
 
 // suspect returns what is known already, or the flight that will tell.

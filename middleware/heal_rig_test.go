@@ -109,11 +109,11 @@ func inBubbleWithout(t *testing.T, so middlewaretest.Options, opts middleware.Op
 		if err := opts.Policy.Validate(); err != nil {
 			t.Fatal(err)
 		}
-		opts.OnRecord = func(_ context.Context, rec *observe.Record) {
+		opts.OnRecord = checked(t, func(_ context.Context, rec *observe.Record) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.records = append(r.records, rec)
-		}
+		})
 		r.stack = middleware.New(&opts)
 		r.session = r.connect(r.stack)
 		f(r)

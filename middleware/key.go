@@ -22,6 +22,9 @@ import (
 func Key(opts *Options) mcp.Middleware { return newCore(opts).keyed }
 
 func (c *core) keyed(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return next
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		if cl == nil || !cl.isTool() || cl.params() == nil {
@@ -52,6 +55,7 @@ func (k *keying) run(ctx context.Context) (mcp.Result, error) {
 	}
 	intent := idempotency.IntentFrom(ctx)
 	cl.named = host != "" || intent != ""
+	cl.key = host // shown also if the call is held back
 	if k.core.opts.Ledger == nil || bypassesLedger(cl.tool.Safety) {
 		if err := k.core.checkArgument(ctx, cl); err != nil {
 			return k.refuse(ctx, err)
@@ -149,6 +153,10 @@ func (k *keying) send(ctx context.Context, ticket *idempotency.Ticket) (mcp.Resu
 	}
 	cl.resumeRounds(ticket.Rounds())
 	res, err := k.next(ctx, cl.method, cl.request)
+	cl.last(ctx, res, err)
+	if cl.ledger.Step == observe.LedgerSent && gravest(cl.attempts) == observe.NotSent {
+		cl.ledger.Step = observe.LedgerBegun
+	}
 	return k.settle(ctx, ticket, res, err)
 }
 
@@ -272,7 +280,20 @@ func (k *keying) refuseBegin(ctx context.Context, err error) (mcp.Result, error)
 	return k.refuse(ctx, err)
 }
 
-// refuse ends the call before anything was sent.
+// refusalReason is why a call is refused, in our words; "" where those are others'.
+func refusalReason(err error) string {
+	var refused *idempotency.Error
+	var schema *schemaError
+	switch {
+	case errors.As(err, &refused):
+		return refused.Reason
+	case errors.As(err, &schema):
+		return schema.Error()
+	}
+	return ""
+}
+
+// refuse ends the call before anything was sent. The model may read the reason.
 func (k *keying) refuse(ctx context.Context, err error) (mcp.Result, error) {
 	var schema *schemaError
 	if errors.As(err, &schema) {
@@ -281,10 +302,9 @@ func (k *keying) refuse(ctx context.Context, err error) (mcp.Result, error) {
 			return nil, k.call.failure(ctx)
 		}
 	}
-	reason := err.Error()
-	var refused *idempotency.Error
-	if errors.As(err, &refused) {
-		reason = refused.Reason
+	reason := refusalReason(err)
+	if reason == "" { // of the arguments' JSON form, which it may quote
+		reason = k.call.redactor(&attempt{}).Text(err.Error(), recordText)
 	}
 	k.call.add(attempt{Judgement: local(observe.Blocked, reason), err: err})
 	k.call.decision = policy.Decision{Action: policy.Stop, Reason: "held back before anything was sent"}

@@ -236,7 +236,7 @@ func TestBrokenLedger(t *testing.T) {
 	r.stack = middleware.New(&middleware.Options{
 		Policy:   &policy.Policy{Rules: classes()},
 		Ledger:   idempotency.NewLedger(brokenStore{idempotency.NewMemory(nil)}, nil),
-		OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+		OnRecord: checked(t, func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) }),
 	})
 	r.session = r.connect(t, r.stack)
 	for tool, want := range map[string]observe.Outcome{
@@ -362,7 +362,7 @@ func TestAnnouncedServer(t *testing.T) {
 		var rec *observe.Record
 		stack := middleware.New(&middleware.Options{
 			Policy:   &policy.Policy{Rules: []policy.Rule{{Settings: policy.Settings{TrustAnnotations: new(trusted)}}}},
-			OnRecord: func(_ context.Context, r *observe.Record) { rec = r },
+			OnRecord: checked(t, func(_ context.Context, r *observe.Record) { rec = r }),
 		})
 		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 		client.AddSendingMiddleware(stack.Middleware()...)
@@ -489,7 +489,7 @@ func TestReplayNeedsNoServer(t *testing.T) {
 	connect := func() {
 		r.stack = middleware.New(&middleware.Options{
 			Policy: &policy.Policy{Rules: []policy.Rule{{Settings: policy.Settings{Key: policy.Key{Argument: "idempotency_key"}}}}},
-			Ledger: ledger, OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+			Ledger: ledger, OnRecord: checked(t, func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) }),
 		})
 		r.session = r.connect(t, r.stack)
 	}

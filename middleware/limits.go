@@ -79,7 +79,7 @@ func (w *watch) enter(rank int, name string, limit time.Duration) {
 }
 
 // heard says that bytes of the body came: the silence starts anew.
-func (w *watch) heard() {
+func (w *watch) heard(int) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.over || w.rank != phaseSilence || w.limits.Silence <= 0 {

@@ -23,7 +23,7 @@ func (p *post) weigh(v *observe.Verdict, body []byte) {
 		v.Outcome, v.Delivery = observe.HTTPError, observe.Unknown
 		v.Reason = "404 in a session that the server knows"
 	case found == unclear && v.Outcome == observe.SessionLost:
-		v.Delivery, v.Reason = observe.Unknown, "404 in a session, and it could not be found out whether that is lost"
+		unsure(v)
 	case found == gone:
 		lose(v, "the server does not know the session, and it was not renewed")
 	case found == renewed:
@@ -32,6 +32,11 @@ func (p *post) weigh(v *observe.Verdict, body []byte) {
 	if v.Outcome == observe.SessionLost {
 		p.update(func(o *observe.Post) { o.Healed = found == renewed })
 	}
+}
+
+// unsure says that nobody could find out whether the session is lost.
+func unsure(v *observe.Verdict) {
+	v.Delivery, v.Reason = observe.Unknown, "404 in a session, and it could not be found out whether that is lost"
 }
 
 // lose says that the session is lost. What the answer said of execution stays: a 503

@@ -45,11 +45,11 @@ func newRig(t *testing.T, so middlewaretest.Options, rules ...policy.Rule) *rig 
 	t.Cleanup(r.server.Close)
 	r.stack = middleware.New(&middleware.Options{
 		Policy: &policy.Policy{Rules: append(rules, classes()...)},
-		OnRecord: func(_ context.Context, rec *observe.Record) {
+		OnRecord: checked(t, func(_ context.Context, rec *observe.Record) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.records = append(r.records, rec)
-		},
+		}),
 	})
 	r.session = r.connect(t, r.stack)
 	return r

@@ -24,9 +24,26 @@ type Options struct {
 	// Client is the client's label in records, such as "agent@1.4.0".
 	Client string
 	// OnRecord is called once for each tools/call, with the call's context, on the
-	// caller's goroutine, before the call returns. It must not block. Nil: no records
-	// are made.
+	// caller's goroutine, before the call returns. It must not block; if it panics, the
+	// panic is swallowed and the call returns as it would. Several handlers are put
+	// together by observe.Tee. Nil: no records are made.
 	OnRecord func(context.Context, *observe.Record)
+	// Observer follows calls while they are under way; observe/otelobserve has one that
+	// makes spans and metrics of them. Nil: nobody does. It must not be changed afterwards.
+	Observer *observe.Observer
+	// Shadow changes nothing about calls: no repeat, no key, no wait and no refusal, and
+	// every byte passes as it is. Records tell what the policy would have decided
+	// ([observe.Record.Would]). Ledger and Reconcile are not used: what the ledger would
+	// have done is found out with one of the shadow's own, in memory. Nor is a session
+	// renewed, or SessionLost and OnHealed asked; sessions over stdio are the SDK's, and
+	// records then know no more than what the SDK returned. An Observer is told as ever,
+	// but adds nothing to requests.
+	Shadow bool
+	// Disclose lets records show arguments and results of some tools. The first entry
+	// that matches a tool counts; without one, nothing is shown. The slice is copied.
+	Disclose []Disclosure
+	// HideEmail redacts e-mail addresses in a server's words, as credentials are.
+	HideEmail bool
 	// Ledger remembers calls of keyed and unsafe tools, so that one intent has one
 	// effect. Default: in memory. NoLedger does without.
 	Ledger *idempotency.Ledger
@@ -60,13 +77,16 @@ func (o *Options) copy() Options {
 	if o != nil {
 		c = *o
 	}
+	if c.Shadow {
+		c.Ledger, c.Reconcile = nil, nil
+	}
 	switch {
 	case c.NoLedger:
 		c.Ledger = nil
 	case c.Ledger == nil:
 		c.Ledger = idempotency.NewLedger(nil, nil)
 	}
-	c.Reconcile = slices.Clone(c.Reconcile)
+	c.Reconcile, c.Disclose = slices.Clone(c.Reconcile), slices.Clone(c.Disclose)
 	if c.NewKey == nil {
 		c.NewKey = idempotency.NewKey
 	}

@@ -93,26 +93,33 @@ func (cl *call) origin(ctx context.Context, byCaller bool) observe.Origin {
 	case len(cl.attempts) > 1:
 		return observe.OriginMiddleware
 	}
+	origin := observe.OriginNone
 	for i := range cl.attempts {
-		for j := range cl.attempts[i].posts {
-			if cl.attempts[i].posts[j].Replays > 0 {
-				return observe.OriginNetHTTP
-			}
-		}
-		if authorized(cl.attempts[i].posts) {
-			return observe.OriginSDK
+		switch postsOrigin(cl.attempts[i].posts) {
+		case observe.OriginNetHTTP:
+			return observe.OriginNetHTTP
+		case observe.OriginSDK:
+			origin = observe.OriginSDK
 		}
 	}
-	return observe.OriginNone
+	return origin
 }
 
-// authorized reports whether the SDK sent a request again after authorizing: the
-// same id once more, after 401 or 403.
-func authorized(posts []observe.Post) bool {
-	for i := 1; i < len(posts); i++ {
-		if posts[i].ID == posts[i-1].ID && isAuth(posts[i-1].Status) {
-			return true
+// postsOrigin says who below us repeated a POST of an attempt; net/http first, which
+// does it without being seen.
+func postsOrigin(posts []observe.Post) observe.Origin {
+	origin := observe.OriginNone
+	for i := range posts {
+		by := observe.OriginNone
+		if i > 0 {
+			by = resentBy(&posts[i-1], &posts[i])
+		}
+		switch {
+		case posts[i].Replays > 0, by == observe.OriginNetHTTP:
+			return observe.OriginNetHTTP
+		case by == observe.OriginSDK:
+			origin = by
 		}
 	}
-	return false
+	return origin
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"io"
 	"net/http"
+	"time"
 
 	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
@@ -28,10 +29,14 @@ type post struct {
 	round     int          // of a multi-round-trip call, from 1
 	session   *httpSession // nil where the server has none
 	lease     lease        // of the session, under which the POST goes out
+	words     *observe.Redactor
+	streamed  bool            // in shadow mode: the answer is an event stream
+	supposed  observe.Verdict // in shadow mode, while the end is open; guarded by evidence.mu
 
-	status int          // of the response, with
-	media  string       // its media type; written before the body is handed on
-	seen   observe.Post // guarded by evidence.mu
+	status      int          // of the response, with
+	media       string       // its media type and
+	httpVersion string       // HTTP's; written before the body is handed on
+	seen        observe.Post // guarded by evidence.mu
 }
 
 // isCall reports whether the POST is a tools/call.
@@ -49,12 +54,13 @@ func (p *post) question() observe.Answer {
 
 // join adds the POST to the evidence of its attempt, or to one of its own where no
 // middleware is in use; the policy is then unknown's.
-func (p *post) join(unknown func() *policy.Tool) {
+func (p *post) join(c *core, unknown func() *policy.Tool) {
 	if p.evidence = evidenceFor(p); p.evidence == nil {
 		p.evidence = newEvidence(p.envelope.method, unknown())
+		p.evidence.hideEmail = c.opts.HideEmail
 	}
-	p.tool, p.seen.ID = p.evidence.tool, p.envelope.id
-	p.round = p.evidence.round()
+	p.tool, p.round = p.evidence.tool, p.evidence.round()
+	p.seen.ID, p.seen.Started, p.seen.Round = p.envelope.id, time.Now(), p.round
 	p.evidence.add(p)
 }
 
@@ -78,6 +84,10 @@ func (p *post) conclude(v observe.Verdict) {
 		code = v.Error.Code
 		v.Error.Data = bytes.Clone(v.Error.Data) // an error outlives the body
 	}
+	if !v.Outcome.Usable() {
+		words := p.redactor()
+		p.update(func(s *observe.Post) { s.Redactor = words })
+	}
 	if d, ok := p.tool.Declares(v.Outcome, p.status, code, v.Error != nil); ok {
 		v.Delivery = d
 	}
@@ -97,7 +107,7 @@ func (p *post) admit() error {
 	if p.evidence.entry == nil || !p.evidence.continues(p) {
 		return nil
 	}
-	refused := p.evidence.entry.round(p.ctx)
+	refused := p.evidence.entry.round(p.ctx, p)
 	if refused == nil {
 		return nil
 	}
@@ -105,6 +115,15 @@ func (p *post) admit() error {
 	p.update(func(s *observe.Post) { s.RetryAfter, s.HasRetryAfter = refused.retryIn, refused.hasRetry })
 	p.end()
 	return p.err()
+}
+
+// waited notes what the POST had to wait for; it begins after that.
+func (p *post) waited(why observe.WaitReason, d time.Duration) {
+	if d > 0 {
+		p.update(func(s *observe.Post) {
+			s.Waits, s.Started = append(s.Waits, observe.Wait{For: why, Ms: milliseconds(d)}), time.Now()
+		})
+	}
 }
 
 // end releases the limits of the POST; nothing more will be seen of it.
@@ -155,6 +174,7 @@ func postError(s *observe.Post, tool *policy.Tool) *observe.Error {
 		Location:   s.Location,
 		Healed:     s.Healed,
 		RepeatSafe: repeatSafe(v.Outcome, v.Delivery, tool, false),
+		Redactor:   s.Redactor,
 	}, s.Cause, nil)
 }
 

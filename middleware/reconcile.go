@@ -98,7 +98,7 @@ func (k *keying) ask(ctx context.Context, look Reconciler, d idempotency.Doubt, 
 	}
 	note := observe.Look{Since: d.Since, Equal: d.Equal}
 	if answer.err != nil {
-		note.Error = observe.Redact(answer.err.Error(), recordText)
+		note.Error = cl.redactor(&attempt{}).Text(answer.err.Error(), recordText)
 	}
 	if answer.err != nil || answer.finding != Happened && answer.finding != DidNotHappen {
 		answer.finding = CannotTell

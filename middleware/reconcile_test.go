@@ -42,7 +42,7 @@ func (r *rig) reconciled(ledger *idempotency.Ledger, hooks ...middleware.Reconci
 		Policy:    &policy.Policy{Rules: append([]policy.Rule{noRepeats}, classes()...)},
 		Server:    "shop",
 		Ledger:    ledger,
-		OnRecord:  func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+		OnRecord:  checked(r.t, func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) }),
 		Reconcile: hooks,
 	})
 	r.session = r.connect(r.t, r.stack)
@@ -190,7 +190,7 @@ func TestReconcileByTool(t *testing.T) {
 func TestHookIsAnotherIntent(t *testing.T) {
 	r := newRig(t, middlewaretest.Options{})
 	r.stack = middleware.New(&middleware.Options{
-		OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+		OnRecord: checked(t, func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) }),
 		Reconcile: askAll(func(ctx context.Context, u *middleware.Unresolved) (middleware.Finding, *mcp.CallToolResult, error) {
 			if idempotency.IntentFrom(ctx) != "" || idempotency.KeyFrom(ctx) != "" || !reflect.DeepEqual(u.Arguments, map[string]any{"size": 10}) {
 				t.Errorf("intent %q, key %q, arguments %v", idempotency.IntentFrom(ctx), idempotency.KeyFrom(ctx), u.Arguments)

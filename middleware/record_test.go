@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"flag"
 	"io"
 	"net/http"
 	"net/http/httptrace"
@@ -62,6 +63,14 @@ func TestRecordJSON(t *testing.T) {
 			}
 			return p.answer()
 		}},
+		{name: "limiter-wait", tool: "pay", before: "another", rules: []policy.Rule{limited(false)}, wire: answering(200, doneBody)},
+		{name: "limiter-refused", tool: "pay", before: "another", rules: []policy.Rule{limited(true)}, wire: answering(200, doneBody)},
+		{name: "backoff", tool: "read_weather", wire: func(n int, p posted) (*http.Response, error) {
+			if n < 3 {
+				return jsonAnswer(503, "", "Content-Type", "text/plain"), nil
+			}
+			return p.answer()
+		}},
 		{name: "blocked", tool: "pay", before: "this", wire: answering(500, "")},
 		{name: "throttled", tool: "pay", rules: []policy.Rule{never}, wire: answering(429, "", "Retry-After", "5")},
 		{name: "replayed-below", tool: "set_label", wire: func(_ int, p posted) (*http.Response, error) {
@@ -84,6 +93,13 @@ func TestRecordJSON(t *testing.T) {
 			})
 		})
 	}
+}
+
+const doneBody = `{"jsonrpc":"2.0","id":%id%,"result":{"content":[]}}`
+
+// limited lets one call pass in two seconds.
+func limited(noWait bool) policy.Rule {
+	return policy.Rule{Settings: policy.Settings{Limiter: policy.Limiter{Rate: 0.5, Burst: 1, NoWait: &noWait}}}
 }
 
 // TestExcerpt: a record keeps the beginning of a body that is no answer, but never a
@@ -166,7 +182,7 @@ func newStory(t *testing.T, rules []policy.Rule, wire func(int, posted) (*http.R
 	stack := middleware.New(&middleware.Options{
 		Policy:   &policy.Policy{Rules: append(rules, classes()...)},
 		Client:   "host@1",
-		OnRecord: func(_ context.Context, r *observe.Record) { s.records = append(s.records, r) },
+		OnRecord: checked(t, func(_ context.Context, r *observe.Record) { s.records = append(s.records, r) }),
 		Rand:     func() float64 { return 0.5 },
 	})
 	server := mcp.NewServer(&mcp.Implementation{Name: "fake", Version: "1"}, nil)
@@ -174,7 +190,7 @@ func newStory(t *testing.T, rules []policy.Rule, wire func(int, posted) (*http.R
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	client.AddSendingMiddleware(stack.Middleware()...)
 	cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{
-		Endpoint:   "http://user:password@fake.test/mcp?token=secret",
+		Endpoint:   "http://user:pa55word@fake.test/mcp?token=secret",
 		HTTPClient: stack.HTTPClient(&http.Client{Transport: &fakeWire{sdk: sdk, call: wire}}),
 	}, nil)
 	if err != nil {
@@ -219,8 +235,23 @@ func checkRecord(t *testing.T, name string, r *observe.Record) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, err := os.ReadFile(filepath.Join("testdata", "records", name+".json"))
-	if err != nil || string(got)+"\n" != string(want) {
-		t.Errorf("the record\n%s\nis not that of testdata (%v)\n%s", got, err, want)
+	golden(t, name+".json", string(got)+"\n")
+	golden(t, name+".txt", r.Text())
+}
+
+var update = flag.Bool("update", false, "write testdata anew")
+
+// golden compares a text with a file of testdata/records.
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	path := filepath.Join("testdata", "records", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(path)
+	if err != nil || got != string(want) {
+		t.Errorf("%s: %v\n%s\nwant\n%s", name, err, got, want)
 	}
 }

@@ -47,7 +47,7 @@ func (g *streamGuard) resume() {
 		g.incomplete(context.Cause(g.post.watch.ctx))
 		return
 	}
-	g.post.watch.heard()
+	g.post.watch.heard(0)
 	resp, err := g.transport.base.RoundTrip(g.resumption())
 	if err != nil {
 		g.incomplete(err)

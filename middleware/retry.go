@@ -17,6 +17,9 @@ import (
 func Retry(opts *Options) mcp.Middleware { return newCore(opts).retry }
 
 func (c *core) retry(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return next
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		if cl == nil {
@@ -55,12 +58,19 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 			return nil, err
 		}
 		d := l.decide(ctx, a, res)
-		l.call.decision = d
+		l.call.decision, a.decision = d, d
 		if d.Action == policy.Stop {
 			if a.Outcome == observe.ToolSuccess {
 				l.budget.Return()
 			}
 			return res, err
+		}
+		if a.hasRetry {
+			server := min(d.Wait, a.retryIn)
+			l.call.waited(observe.WaitServer, server)
+			l.call.waited(observe.WaitBackoff, d.Wait-server)
+		} else {
+			l.call.waited(observe.WaitBackoff, d.Wait)
 		}
 		if !sleep(ctx, d.Wait) {
 			l.call.add(*interrupted(ctx))
@@ -95,7 +105,10 @@ func (l *loop) refusedBetween(a *attempt) bool {
 func (l *loop) decide(ctx context.Context, a *attempt, res mcp.Result) policy.Decision {
 	question := l.question(a, res)
 	l.refresh(ctx, question)
-	state := l.state(ctx, a)
+	return l.rule(question, l.state(ctx, a))
+}
+
+func (l *loop) rule(question policy.Attempt, state policy.State) policy.Decision {
 	d := l.call.tool.Decide(question, state)
 	if d.Action == policy.Repeat && !d.Cured && !l.budget.Take() {
 		state.Budget = false

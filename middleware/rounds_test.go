@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"sync/atomic"
 	"testing"
@@ -119,11 +120,14 @@ func TestLaterRoundsAreAdmitted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBenchOf(t, new(user).options(), rounds, limiter(policy.Limiter{Rate: 0.1}))
 		defer b.session.Close()
-		if _, rec, err := b.call("pay", 0); err != nil || len(rec.Attempts) != 1 {
+		_, rec, err := b.call("pay", 0)
+		if err != nil || len(rec.Attempts) != 1 {
 			t.Fatalf("err %v, record %+v", err, rec)
 		}
 		if apart := b.wire.posts[1].at.Sub(b.wire.posts[0].at); apart != 10*time.Second {
 			t.Errorf("rounds %v apart", apart)
+		} else if a := rec.Attempts[0]; len(a.Posts[0].Waits) != 0 || !slices.Equal(a.Posts[1].Waits, []observe.Wait{{For: observe.WaitLimiter, Ms: 10000}}) || a.Posts[1].StartMs != 10000 {
+			t.Errorf("the record of the wait: %+v", a)
 		}
 	})
 	synctest.Test(t, func(t *testing.T) {

@@ -23,6 +23,9 @@ type server struct {
 	endpoint string // without query and credentials; empty where there is no HTTP
 	wire     bool   // our Transport, or a connection of ours, carried the handshake
 	piped    bool   // it was a connection
+
+	// What records show: an address can hold a credential in its path.
+	shownName, shownEndpoint string
 }
 
 // sessions knows the server of each session of the clients it serves. Entries go
@@ -114,6 +117,10 @@ func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(conte
 		// ledger: a process that is started anew must find its calls there.
 		srv.name = fmt.Sprintf("unnamed-%d", c.unnamed.Add(1))
 	}
+	srv.shownEndpoint = observe.RedactPath(srv.endpoint)
+	if srv.shownName = srv.name; srv.name == srv.endpoint {
+		srv.shownName = srv.shownEndpoint
+	}
 	c.sessions.set(cs, srv)
 	if h.session != nil {
 		h.session.belong(cs)
@@ -146,7 +153,7 @@ func (c *core) server(cs *mcp.ClientSession) server {
 		srv = c.sessions.get(cs)
 	}
 	if srv.name == "" {
-		srv.name, srv.scope = c.opts.Server, c.opts.Server
+		srv.name, srv.scope, srv.shownName = c.opts.Server, c.opts.Server, c.opts.Server
 	}
 	return srv
 }

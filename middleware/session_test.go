@@ -166,7 +166,7 @@ func TestAuthorization(t *testing.T) {
 		onBoth(t, func(t *testing.T, so middlewaretest.Options) {
 			r := &rig{t: t, server: middlewaretest.NewServer(&so)}
 			defer r.server.Close()
-			stack := middleware.New(&middleware.Options{OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) }})
+			stack := middleware.New(&middleware.Options{OnRecord: checked(t, func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) })})
 			client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 			client.AddSendingMiddleware(stack.Middleware()...)
 			hc := stack.HTTPClient(nil)

@@ -43,6 +43,7 @@ func (c *core) converse(ctx context.Context, cl *call, ev *evidence, next mcp.Me
 		}
 		switch {
 		case sleep(ctx, wait):
+			ev.waited(observe.WaitPutOff, wait)
 		case ctx.Err() == context.DeadlineExceeded: // the wait was to end just before
 			return res, err
 		default:

@@ -63,8 +63,11 @@ type layer struct {
 
 // layers is the order. Record sees everything; Surface speaks after the loop has
 // ended; Key stands above the loop, so that a call has one key; Admit and Attempt
-// stand inside it.
+// stand inside it. In shadow mode two of them are enough to watch.
 func (s *Stack) layers() []layer {
+	if s.core.opts.Shadow {
+		return []layer{{"Record", s.core.recorded}, {"Attempt", s.core.attempt}}
+	}
 	return []layer{
 		{"Record", s.core.recorded},
 		{"Surface", s.core.surface},

@@ -43,7 +43,7 @@ func TestStackAgainstSDKServer(t *testing.T) {
 			var records []*observe.Record
 			stack := middleware.New(&middleware.Options{
 				Policy:   &policy.Policy{Rules: []policy.Rule{{Tool: "echo", Settings: policy.Settings{Safety: policy.ReadOnly}}}},
-				OnRecord: func(_ context.Context, r *observe.Record) { records = append(records, r) },
+				OnRecord: checked(t, func(_ context.Context, r *observe.Record) { records = append(records, r) }),
 			})
 			client := mcp.NewClient(&mcp.Implementation{Name: "c", Version: "1"}, nil)
 			client.AddSendingMiddleware(stack.Middleware()...)

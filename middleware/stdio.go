@@ -14,7 +14,8 @@ import (
 // there; a broken line, a wrong id or a stray line of the server's log does not end
 // the session; and a server that does not read holds neither a call beyond its
 // deadline nor the session's Close. Make it with [Stack.IOTransport], or without the
-// middlewares by its fields alone. It is for one Connect.
+// middlewares by its fields alone. It is for one Connect. In shadow mode it is the SDK's
+// [mcp.IOTransport], which guards nothing.
 type IOTransport struct {
 	// Reader is the server's output. If it is an io.Closer, the session's Close closes
 	// it; otherwise it must end when Writer is closed, or a goroutine goes on reading.
@@ -32,9 +33,16 @@ func (s *Stack) IOTransport(r io.Reader, w io.WriteCloser) *IOTransport {
 }
 
 // Connect implements [mcp.Transport].
-func (t *IOTransport) Connect(context.Context) (mcp.Connection, error) {
+func (t *IOTransport) Connect(ctx context.Context) (mcp.Connection, error) {
 	if t.Reader == nil || t.Writer == nil {
 		return nil, errors.New("surecall: IOTransport: no Reader or no Writer")
+	}
+	if t.core.isShadow() {
+		r, ok := t.Reader.(io.ReadCloser)
+		if !ok {
+			r = io.NopCloser(t.Reader)
+		}
+		return (&mcp.IOTransport{Reader: r, Writer: t.Writer}).Connect(ctx)
 	}
 	return newConnection(t.core, t.Reader, t.Writer, streams{t.Reader, t.Writer}), nil
 }

@@ -233,7 +233,7 @@ func newLineRig(t *testing.T, version string, transport func(*middleware.Stack) 
 	stack := middleware.New(&middleware.Options{
 		Server:   "lines",
 		Policy:   &policy.Policy{Rules: append(rules, classes()...)},
-		OnRecord: func(_ context.Context, rec *observe.Record) { r.records <- rec },
+		OnRecord: checked(t, func(_ context.Context, rec *observe.Record) { r.records <- rec }),
 	})
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {

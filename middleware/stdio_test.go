@@ -380,6 +380,11 @@ func TestStdioShedding(t *testing.T) {
 	if err != nil || rec.PostCount != 5 || len(rec.Attempts) != 1 || s.count("pay") != 1 || time.Since(started) < 150*time.Millisecond {
 		t.Errorf("after %v: %v, %+v", time.Since(started), err, rec)
 	}
+	for i, p := range rec.Attempts[0].Posts {
+		if i > 0 && (len(p.Waits) != 1 || p.Waits[0].For != observe.WaitPutOff || p.Waits[0].Ms < 10) || p.Bytes == 0 {
+			t.Errorf("request %d: %+v", i, p)
+		}
+	}
 	r, s = newPipeRig(t, "2026-07-28", backoff)
 	res, rec, err := r.call("pay", orders{Shed: 1000}, 400*time.Millisecond)
 	if err != nil || rec.Outcome != observe.InputRequired || rec.Decision.Action != "stop" || !res.NeedsInput() || !res.IsError || s.count("pay") != 0 {

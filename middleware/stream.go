@@ -49,6 +49,7 @@ type streamGuard struct {
 	wait     time.Duration
 	resumed  int
 	asked    []serverRequest
+	bytes    int64
 
 	compressed bool // net/http undoes it
 
@@ -59,7 +60,13 @@ type streamGuard struct {
 
 func (g *streamGuard) attach(src io.ReadCloser) {
 	g.src = src
-	g.events = observe.NewEventReader(&hearing{src, g.post.watch.heard}, int(g.post.tool.MaxResult))
+	g.events = observe.NewEventReader(&hearing{src, g.heard}, int(g.post.tool.MaxResult))
+}
+
+// heard counts what was read.
+func (g *streamGuard) heard(n int) {
+	g.bytes += int64(n)
+	g.post.watch.heard(n)
 }
 
 // Read hands out rewritten events. It never returns an error of the source: the
@@ -97,7 +104,7 @@ func (g *streamGuard) next() {
 		g.ended(err)
 		return
 	}
-	g.post.update(func(s *observe.Post) { s.Stream.Events++ })
+	g.post.update(func(s *observe.Post) { s.Stream.Events++; s.Bytes = g.bytes })
 	if e.Rewritten {
 		g.post.deviate(observe.DeviationEventForm)
 	}

@@ -23,6 +23,9 @@ const MetaOutcome = "io.github.surecall/outcome"
 func Surface(opts *Options) mcp.Middleware { return newCore(opts).surface }
 
 func (c *core) surface(next mcp.MethodHandler) mcp.MethodHandler {
+	if c.opts.Shadow {
+		return next
+	}
 	return func(ctx context.Context, method string, req mcp.Request) (mcp.Result, error) {
 		ctx, cl := c.begin(ctx, method, req)
 		res, err := next(ctx, method, req)

@@ -37,9 +37,13 @@ type syntheticData struct {
 }
 
 func newSyntheticData(e *observe.Error) syntheticData {
+	rpc := e.RPC
+	if rpc != nil { // the data travels without the Redactor
+		rpc = &observe.RPCError{Code: rpc.Code, Message: e.Redactor.Text(rpc.Message, recordText), Data: rpc.Data}
+	}
 	return syntheticData{
 		syntheticNonce, e.Outcome, e.Delivery, e.Reason, e.Status, e.Tool, e.Server,
-		e.Safety, e.RPC, e.RetryAfter, e.Location, e.Healed, e.RepeatSafe,
+		e.Safety, rpc, e.RetryAfter, e.Location, e.Healed, e.RepeatSafe,
 	}
 }
 

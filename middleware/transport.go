@@ -4,6 +4,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
 
 	"github.com/surecall/surecall/observe"
@@ -83,6 +84,8 @@ func (t *Transport) CloseIdleConnections() {
 // error is an *observe.Error.
 func (t *Transport) RoundTrip(req *http.Request) (*http.Response, error) {
 	switch {
+	case t.core.opts.Shadow:
+		return t.shadow(req)
 	case isListening(req):
 		return t.listen(req)
 	case !mayCarryMessage(req):
@@ -169,7 +172,13 @@ func handshakeVerdict(status int) observe.Verdict {
 // open begins the evidence of a POST: the attempt's, or its own where no
 // middleware is in use.
 func (t *Transport) open(req *http.Request, e envelope) *post {
-	p := &post{
+	p := t.post(req, e)
+	t.begin(p, nil)
+	return p
+}
+
+func (t *Transport) post(req *http.Request, e envelope) *post {
+	return &post{
 		transport: t,
 		envelope:  e,
 		ctx:       req.Context(),
@@ -177,10 +186,17 @@ func (t *Transport) open(req *http.Request, e envelope) *post {
 		body:      req.GetBody,
 		request:   req,
 	}
-	p.join(func() *policy.Tool { return t.core.unknownTool(req) })
-	p.watch.start(p.ctx, &t.alarm, p.tool.Limits)
+}
+
+// begin joins the POST to its evidence. The limits are those of its tool, unless others
+// are given.
+func (t *Transport) begin(p *post, limits *policy.Limits) {
+	p.join(t.core, func() *policy.Tool { return t.core.unknownTool(p.request) })
+	if limits == nil {
+		limits = &p.tool.Limits
+	}
+	p.watch.start(p.ctx, &t.alarm, *limits)
 	p.proof.watch = &p.watch
-	return p
 }
 
 // send hands a clone of the request to the base transport. On failure the POST has
@@ -252,15 +268,27 @@ func withHeaders(h http.Header, more map[string]string) http.Header {
 // look records status and headers of a response, and corrects its session id.
 func (p *post) look(resp *http.Response) {
 	wait, hasWait := retryAfter(resp.Header)
-	p.status, p.media = resp.StatusCode, mediaType(resp.Header)
+	p.status, p.media, p.httpVersion = resp.StatusCode, mediaType(resp.Header), httpVersion(resp)
 	if p.status/100 == 2 {
 		p.session.serve(p.lease)
 	}
-	p.evidence.respond(p, wait, hasWait, doNotRetry(resp.Header))
+	p.evidence.respond(p, cleanType(resp.Header), wait, hasWait, doNotRetry(resp.Header))
 	p.session.show(resp, p.lease)
 	if correctSession(p.request, resp, isHandshake(p.envelope.method)) {
 		p.deviate(observe.DeviationSessionID)
 	}
+}
+
+// httpVersion is the protocol version of a response, as network.protocol.version has
+// it in OpenTelemetry's conventions.
+func httpVersion(resp *http.Response) string {
+	switch {
+	case resp.ProtoMajor == 1 && resp.ProtoMinor == 1:
+		return "1.1"
+	case resp.ProtoMajor == 2:
+		return "2"
+	}
+	return strings.TrimPrefix(resp.Proto, "HTTP/")
 }
 
 // correctSession sees to it that an answer carries the session id of its request:

@@ -64,7 +64,7 @@ func connectPlain(t *testing.T, transport mcp.Transport) (*mcp.ClientSession, fu
 	stack := middleware.New(&middleware.Options{
 		Server:   "plain",
 		Policy:   &policy.Policy{Rules: []policy.Rule{{Server: "plain", Tool: "ok", Settings: policy.Settings{Safety: policy.ReadOnly}}}},
-		OnRecord: func(_ context.Context, r *observe.Record) { records <- r },
+		OnRecord: checked(t, func(_ context.Context, r *observe.Record) { records <- r }),
 	})
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	client.AddSendingMiddleware(stack.Middleware()...)
@@ -198,7 +198,7 @@ func TestServersOfOneClient(t *testing.T) {
 			{Name: "bank", Server: "bank", Settings: policy.Settings{Safety: policy.ReadOnly, Retry: policy.Retry{Repeats: -1}, Breaker: policy.Breaker{Failures: 1}}},
 			{Name: "shop", Server: shop.URL(), Settings: policy.Settings{Safety: policy.Idempotent}},
 		}},
-		OnRecord: func(_ context.Context, r *observe.Record) { last = r },
+		OnRecord: checked(t, func(_ context.Context, r *observe.Record) { last = r }),
 	})
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	client.AddSendingMiddleware(stack.Middleware()...)
@@ -232,7 +232,7 @@ func TestAnnotations(t *testing.T) {
 		r := newRig(t, middlewaretest.Options{}, policy.Rule{Settings: policy.Settings{TrustAnnotations: new(trusted)}})
 		r.stack = middleware.New(&middleware.Options{
 			Policy:   &policy.Policy{Rules: []policy.Rule{{Settings: policy.Settings{TrustAnnotations: new(trusted)}}}},
-			OnRecord: func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) },
+			OnRecord: checked(t, func(_ context.Context, rec *observe.Record) { r.records = append(r.records, rec) }),
 		})
 		r.session = r.connect(t, r.stack)
 		if _, err := r.session.ListTools(t.Context(), nil); err != nil {
@@ -255,7 +255,7 @@ func TestEachAlone(t *testing.T) {
 	var records int
 	opts := &middleware.Options{
 		Policy:   &policy.Policy{Rules: append([]policy.Rule{{Tool: "pay", Settings: policy.Settings{Surface: policy.SurfaceModel}}}, classes()...)},
-		OnRecord: func(context.Context, *observe.Record) { records++ },
+		OnRecord: checked(t, func(context.Context, *observe.Record) { records++ }),
 	}
 	for name, c := range map[string]struct {
 		layer mcp.Middleware

@@ -56,7 +56,7 @@ func TestNestedCallIsAnothers(t *testing.T) {
 	server := middlewaretest.NewServer(nil)
 	defer server.Close()
 	var rec *observe.Record
-	stack := middleware.New(&middleware.Options{OnRecord: func(_ context.Context, r *observe.Record) { rec = r }})
+	stack := middleware.New(&middleware.Options{OnRecord: checked(t, func(_ context.Context, r *observe.Record) { rec = r })})
 	hc := stack.HTTPClient(nil)
 	defer hc.CloseIdleConnections()
 	connect := func(client *mcp.Client) *mcp.ClientSession {
@@ -103,7 +103,7 @@ func TestUnseenRequestProvesNothing(t *testing.T) {
 	server := middlewaretest.NewServer(nil)
 	defer server.Close()
 	var rec *observe.Record
-	stack := middleware.New(&middleware.Options{OnRecord: func(_ context.Context, r *observe.Record) { rec = r }})
+	stack := middleware.New(&middleware.Options{OnRecord: checked(t, func(_ context.Context, r *observe.Record) { rec = r })})
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	client.AddSendingMiddleware(stack.Middleware()...)
 	hc := &http.Client{Transport: hiding{stack.Transport(nil)}}
@@ -262,7 +262,7 @@ func TestLaterRoundNotSent(t *testing.T) {
 	})
 	_ = inner
 	var rec *observe.Record
-	stack := middleware.New(&middleware.Options{OnRecord: func(_ context.Context, x *observe.Record) { rec = x },
+	stack := middleware.New(&middleware.Options{OnRecord: checked(t, func(_ context.Context, x *observe.Record) { rec = x }),
 		Policy: &policy.Policy{Rules: []policy.Rule{{Settings: policy.Settings{Retry: policy.Retry{Repeats: -1}}}}}})
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {

@@ -134,11 +134,11 @@ func newBenchOf(t testing.TB, opts *mcp.ClientOptions, call func(int, posted) (*
 	}}
 	stack := middleware.New(&middleware.Options{
 		Policy: &policy.Policy{Rules: append(rules, classes()...)},
-		OnRecord: func(_ context.Context, r *observe.Record) {
+		OnRecord: checked(t, func(_ context.Context, r *observe.Record) {
 			b.mu.Lock()
 			b.records = append(b.records, r)
 			b.mu.Unlock()
-		},
+		}),
 	})
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
 	client.AddSendingMiddleware(stack.Middleware()...)

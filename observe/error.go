@@ -48,6 +48,9 @@ type Error struct {
 	// RepeatSafe says that sending the call again cannot double an effect: it was
 	// not run, or a repeat of this tool is harmless.
 	RepeatSafe bool
+	// Redactor knows what the call carried, so that no text of this error quotes it;
+	// nil redacts by shape alone.
+	Redactor *Redactor
 
 	cause  error
 	caller error
@@ -89,7 +92,7 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, " %d", e.Status)
 	}
 	if e.RPC != nil {
-		fmt.Fprintf(&b, " %d %q", e.RPC.Code, Redact(e.RPC.Message, maxQuoted))
+		fmt.Fprintf(&b, " %d %q", e.RPC.Code, e.Redactor.Text(e.RPC.Message, maxQuoted))
 	}
 	if e.Reason != "" {
 		b.WriteString(": " + e.Reason)

@@ -2,6 +2,7 @@ package observe
 
 import (
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 )
@@ -74,7 +75,7 @@ func (e *Error) quoted() string {
 	if e.RPC == nil || e.RPC.Message == "" {
 		return ""
 	}
-	return fmt.Sprintf(" (code %d: %q)", e.RPC.Code, Redact(e.RPC.Message, maxQuoted))
+	return fmt.Sprintf(" (code %d: %q)", e.RPC.Code, forModel(e.Redactor.Text(e.RPC.Message, maxQuoted)))
 }
 
 // effect says whether the call may have taken effect.
@@ -120,6 +121,28 @@ func (e *Error) next() string {
 		return "It is safe to call it again later."
 	}
 	return "Do not call it again before checking whether it took effect, by reading the current state or by asking the user."
+}
+
+// The model reads a server's message under stricter rules than an operator: it may
+// act on what it reads, and what it reads may be shown to anybody.
+var (
+	// stackStart is where a message goes over into a trace, of Java, JavaScript,
+	// Python, Go, .NET or PHP.
+	stackStart = regexp.MustCompile(`(?i)(?:traceback \(most recent|\bgoroutine \d+ \[|\s+at [\w$.<>]+[ (]|\bstack ?trace\b|#0 /|\bcaused by: [\w.]+\.|\bexception in thread\b)`)
+	markup     = regexp.MustCompile(`</?[a-zA-Z!][^<>]*>?`)
+	address    = regexp.MustCompile(`(?i)\b[a-z][a-z0-9+.-]*://[^\s"'<>)]+` + // a URL
+		`|\b\d{1,3}(?:\.\d{1,3}){3}(?::\d+)?\b|\[[0-9a-f:]*:[0-9a-f:.]+\](?::\d+)?` + // an IP address
+		`|\b(?:[a-z0-9-]+\.)+[a-z0-9-]+:\d{2,5}\b|\blocalhost(?::\d+)?\b` + // host and port
+		`|(?:/[\w.@-]+){2,}|\b[a-z]:\\\\[^\s"']+`) // a path
+)
+
+// forModel takes addresses, markup and stack texts from a redacted message.
+func forModel(text string) string {
+	if at := stackStart.FindStringIndex(text); at != nil {
+		text = text[:at[0]]
+	}
+	text = address.ReplaceAllString(markup.ReplaceAllString(text, ""), "[address]")
+	return strings.TrimSpace(RedactEmail(text))
 }
 
 func seconds(d time.Duration) string {

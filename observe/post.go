@@ -10,8 +10,21 @@ type Post struct {
 	ID string
 	// Status is the HTTP status, or 0 where no response came.
 	Status int
+	// HTTPVersion is the response's protocol version, such as "1.1" or "2"; empty where
+	// no response came.
+	HTTPVersion string
 	// ContentType is the response's media type, without parameters.
 	ContentType string
+	// Round of a multi-round-trip call, from 1; 0 where nobody counts.
+	Round int
+	// Waits are those between the attempt's beginning, or its last POST, and this one.
+	Waits []Wait
+	// Started and Took are when the POST began, and how long it took until the
+	// verdict was known.
+	Started time.Time
+	Took    time.Duration
+	// Bytes of the body that were read.
+	Bytes int64
 	// Location is the origin that a redirect names.
 	Location string
 	// Verdict is what the POST came to; its Outcome is empty while that is open.
@@ -26,6 +39,8 @@ type Post struct {
 	// Replays counts how often the layer below wrote the request again without
 	// being asked to.
 	Replays int
+	// Redactor knows what the POST carried; nil where nothing of the answer is quoted.
+	Redactor *Redactor
 	// Excerpt is the redacted beginning of an unusable body.
 	Excerpt string
 	// Healed says that the session, which this POST found lost or which was known to

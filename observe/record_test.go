@@ -15,13 +15,13 @@ func TestEmptyRecord(t *testing.T) {
 		value any
 		want  string
 	}{
-		{observe.Record{}, `{"time":"0001-01-01T00:00:00Z","client":"","server":"","endpoint":"","scenario":"",` +
-			`"protocolVersion":"","method":"","tool":"","safety":"","rule":"","outcome":"","layer":"","delivery":"",` +
+		{observe.Record{}, `{"schema":"","time":"0001-01-01T00:00:00Z","client":"","server":"","endpoint":"","scenario":"",` +
+			`"protocolVersion":"","method":"","tool":"","safety":"","rule":"","outcome":"","layer":"","delivery":"","reason":"",` +
 			`"postCount":0,"httpStatuses":null,"contentTypes":null,` +
 			`"jsonrpc":{"id":null,"errorCode":null,"errorMessage":"","errorData":""},` +
-			`"resultType":null,"isError":null,"sse":null,"retryOrigin":"","retryAfterMs":null,` +
-			`"decision":{"action":"","reason":""},"attempts":null,"healed":false,"breaker":"","idempotencyKey":"","ledger":null,` +
-			`"deviations":null,"excerpt":"","durationMs":0,"modelText":""}`},
+			`"resultType":null,"isError":null,"sse":null,"retryOrigin":"","retryAfterMs":null,"location":"",` +
+			`"decision":{"action":"","reason":"","rule":"","waitMs":0},"would":null,"attempts":null,"healed":false,"breaker":"","limiter":null,"idempotencyKey":"","ledger":null,` +
+			`"deviations":null,"excerpt":"","arguments":null,"result":null,"durationMs":0,"modelText":""}`},
 		{observe.LedgerRecord{}, `{"step":""}`},
 		{observe.LedgerRecord{Step: "a", Kind: "b", Since: &time.Time{}, Reconciled: []observe.Look{{Finding: "c"}}, Settled: "d"},
 			`{"step":"a","kind":"b","since":"0001-01-01T00:00:00Z","reconciled":[{"finding":"c","since":"0001-01-01T00:00:00Z","durationMs":0}],"settled":"d"}`},

@@ -67,7 +67,7 @@ func (s story) tell(ctx context.Context, wrapped bool) (ending, error) {
 	end := ending{client: "bare"}
 	if wrapped {
 		end.client = "wrapped"
-		wrap(client, transport)
+		wrap(client, transport, !s.unhealed)
 	}
 	model := &script{turns: s.turns}
 	run, err := newRunner(client, transport, model)
@@ -90,11 +90,14 @@ func (s story) tell(ctx context.Context, wrapped bool) (ending, error) {
 }
 
 // wrap is all that surecall asks for: middlewares for the client, an HTTP client for
-// the transport, and the glue that names each decision.
-func wrap(client *mcp.Client, transport *mcp.StreamableClientTransport) {
+// the transport, and the glue that names each decision. A lost session is renewed below
+// the SDK, unless heal is false. For that case, and where renewing fails, ADK gets the
+// failures of tools that only read, so that it can connect again and repeat the call; the
+// model gets the others.
+func wrap(client *mcp.Client, transport *mcp.StreamableClientTransport, heal bool) {
 	stack := middleware.New(&middleware.Options{Policy: &policy.Policy{Rules: []policy.Rule{
-		{Tool: "read_*", Settings: policy.Settings{Safety: policy.ReadOnly}},
-		{Settings: policy.Settings{Surface: policy.SurfaceModel}},
+		{Tool: "read_*", Settings: policy.Settings{Safety: policy.ReadOnly, Surface: policy.SurfaceCaller}},
+		{Settings: policy.Settings{Surface: policy.SurfaceModel, Session: policy.Session{Heal: &heal}}},
 	}}})
 	transport.HTTPClient = stack.HTTPClient(nil)
 	client.AddSendingMiddleware(stack.Middleware()...)

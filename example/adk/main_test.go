@@ -17,6 +17,8 @@ func TestStories(t *testing.T) {
 		{2, 2, []string{"must be a date", "booked for 2026-12-24"}, []string{"must be a date", "booked for 2026-12-24"}},
 		{0, 1, []string{"Too Many Requests"}, []string{"pay done"}},
 		{1, 1, []string{"Lisbon"}, []string{"Lisbon"}},
+		{1, 1, []string{"Lisbon"}, []string{"Lisbon"}},
+		{2, 1, []string{"pay done", "Lisbon"}, []string{"no longer knew this session, which has been renewed", "Lisbon"}},
 	}
 	all := stories()
 	if len(all) != len(want) {

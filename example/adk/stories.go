@@ -18,6 +18,8 @@ type story struct {
 	turns []turn
 	again []turn // of a second run of the same session, if any
 	wrong func(*middlewaretest.Server)
+
+	unhealed bool // the wrapped client does not renew a lost session: ADK connects again
 }
 
 var order = map[string]any{"order": "A-17", "amount": 20}
@@ -50,15 +52,32 @@ func stories() []story {
 			wrong: func(s *middlewaretest.Server) { s.Script("pay", middlewaretest.RetryAfter(429, time.Second)) },
 		},
 		{
-			title: "the server has forgotten the session",
+			title: "the server has forgotten the session; the wrapped client renews it, and ADK notices nothing",
 			tool:  "read_weather",
 			turns: []turn{calls("call-1", "read_weather", nil)},
-			wrong: func(s *middlewaretest.Server) {
-				s.Script("read_weather", middlewaretest.Fault{Name: "restart", ForgetSessions: true})
-			},
+			wrong: func(s *middlewaretest.Server) { s.ScriptMethod("tools/list", restart) },
+		},
+		{
+			title:    "the same where the policy renews no session: ADK connects again",
+			tool:     "read_weather",
+			turns:    []turn{calls("call-1", "read_weather", nil)},
+			wrong:    func(s *middlewaretest.Server) { s.ScriptMethod("tools/list", restart) },
+			unhealed: true,
+		},
+		{
+			title: "the server pays and then forgets the session, and the model goes on",
+			tool:  "pay",
+			turns: []turn{calls("call-1", "pay", order), calls("call-2", "read_weather", nil)},
+			wrong: func(s *middlewaretest.Server) { s.Script("pay", forgotten) },
 		},
 	}
 }
+
+// restart answers, and then forgets the session: the call that follows meets a 404.
+var restart = middlewaretest.Fault{Name: "restart", ForgetSessions: true}
+
+// forgotten is a 404 after the tool has run.
+var forgotten = middlewaretest.Fault{Name: "forgotten", Execute: middlewaretest.Before, Status: 404, ForgetSessions: true}
 
 // book is a tool that wants a date.
 func book() middlewaretest.Tool {

@@ -14,6 +14,8 @@ import (
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/internal/plaintext"
 )
 
 // maxTries bounds how often a person is asked for one field.
@@ -52,7 +54,7 @@ func (t *terminal) close() { close(t.quit) }
 // ask puts a question, with its form unless it is about an address.
 func (t *terminal) ask(ctx context.Context, p *mcp.ElicitParams, f *form) *mcp.ElicitResult {
 	t.forget()
-	fmt.Fprint(t.out, "\n"+paragraph("The server asks: ", quoted(p.Message, maxWords), 2))
+	fmt.Fprint(t.out, "\n"+plaintext.Paragraph("The server asks: ", quoted(p.Message, maxWords), 2))
 	if f == nil {
 		fmt.Fprintf(t.out, "It wants you to go%s\nOpen it yourself if you trust it.\n", shownURL(p))
 	}

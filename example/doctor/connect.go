@@ -10,6 +10,7 @@ import (
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/surecall/surecall/internal/plaintext"
 	"github.com/surecall/surecall/middleware"
 	"github.com/surecall/surecall/observe"
 )
@@ -89,7 +90,7 @@ func (d *doctor) introduce() {
 	if s := r.ServerInfo; s != nil {
 		name = fmt.Sprintf(", which calls itself %s", quoted(s.Name+" "+s.Version, 60))
 	}
-	fmt.Fprint(d.info, paragraph("", fmt.Sprintf("Connected to %s%s, by MCP %s.", d.address(), name, plain(r.ProtocolVersion, 20)), 0))
+	fmt.Fprint(d.info, plaintext.Paragraph("", fmt.Sprintf("Connected to %s%s, by MCP %s.", d.address(), name, plain(r.ProtocolVersion, 20)), 0))
 	if d.protocol != "" && d.protocol != r.ProtocolVersion {
 		fmt.Fprintf(d.stderr, "doctor: the server speaks MCP %s, not %s as asked\n", plain(r.ProtocolVersion, 20), plain(d.protocol, 20))
 	}

@@ -7,6 +7,8 @@ import (
 	"io"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"github.com/surecall/surecall/internal/plaintext"
 )
 
 // What -elicit can be.
@@ -75,7 +77,7 @@ func shownURL(p *mcp.ElicitParams) string {
 	if len(p.URL) > maxURL {
 		return " at an address too long to be shown"
 	}
-	return " at " + oneLine(p.URL)
+	return " at " + plaintext.OneLine(p.URL)
 }
 
 // decide returns the answer, and in words what it is and why.

@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/surecall/surecall/internal/plaintext"
 	"github.com/surecall/surecall/policy"
 )
 
@@ -119,7 +120,7 @@ func TestHelp(t *testing.T) {
 		t.Errorf("stdout %q, stderr %q", v.stdout, v.stderr)
 	}
 	for line := range strings.Lines(usage) {
-		if len(line) > columns+1 {
+		if len(line) > plaintext.Columns+1 {
 			t.Errorf("line of %d: %s", len(line)-1, line)
 		}
 	}

@@ -10,11 +10,10 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 	"pgregory.net/rapid"
 
+	"github.com/surecall/surecall/internal/plaintext"
 	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
 )
-
-const pad = "             " // to the margin
 
 // sample is the record of a call to an HTTP server.
 func sample(o observe.Outcome, d observe.Delivery, statuses ...int) *observe.Record {
@@ -25,7 +24,7 @@ func sample(o observe.Outcome, d observe.Delivery, statuses ...int) *observe.Rec
 	}
 	for _, s := range statuses {
 		r.ContentTypes = append(r.ContentTypes, "text/html")
-		r.Attempts = append(r.Attempts, observe.Attempt{Outcome: o, Delivery: d, HTTPStatus: s, Posts: 1, DurationMs: 2, WaitMs: 110})
+		r.Attempts = append(r.Attempts, observe.Attempt{Outcome: o, Delivery: d, HTTPStatus: s, PostCount: 1, DurationMs: 2, WaitMs: 110})
 	}
 	return r
 }
@@ -38,6 +37,7 @@ pay  HTTP 200 · JSON-RPC ok · tool reported an error
   outcome    TOOL_ERROR (application), after 12.3 ms
   delivery   answered: one complete answer came
   sent       1 POST in 1 attempt
+    no. 1    TOOL_ERROR 200, answered, in 2 ms, after a wait of 110 ms
   safety     unsafe, by default
   decided    stop: a reason
   to do      Read what the tool says; the arguments may need correcting. The
@@ -53,8 +53,7 @@ pay  HTTP 200 · JSON-RPC ok · tool reported an error
 	failed.RetryAfterMs = new(int64(2500))
 	failed.Deviations = []observe.Deviation{observe.DeviationSessionID}
 	failed.Breaker, failed.RetryOrigin = "open", observe.OriginCaller
-	failed.Excerpt = "down"
-	err := observe.NewError(observe.Error{Reason: "the status is a failure"}, nil, nil)
+	failed.Excerpt, failed.Reason = "down", "the status is a failure"
 	want = `
 pay  HTTP 503, 503 · no JSON-RPC answer
   outcome    HTTP_ERROR (transport), after 12.3 ms
@@ -70,7 +69,7 @@ pay  HTTP 503, 503 · no JSON-RPC answer
   decided    stop: a reason
   to do      A repeat of this tool is harmless: calling again is safe after 3 s.
 `
-	if got := tell(&finding{record: failed, err: err}); got != want {
+	if got := tell(&finding{record: failed}); got != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
 }
@@ -92,7 +91,7 @@ func TestLayers(t *testing.T) {
 		"stdio · the connection failed":                                       pipes,
 		"HTTP …, 202, 203, 204, 205, 206, 207 · JSON-RPC ok · tool succeeded": many,
 	} {
-		if got := layers(r); got != want {
+		if got := r.Headline(); got != want {
 			t.Errorf("%q, want %q", got, want)
 		}
 	}
@@ -107,7 +106,7 @@ func TestEveryOutcomeIsTold(t *testing.T) {
 		if o == observe.JSONRPCError {
 			seen.JSONRPC.ErrorCode = new(int64(-32603))
 		}
-		line := layers(seen)
+		line := seen.Headline()
 		if other, taken := lines[line]; taken {
 			t.Errorf("%s and %s are told alike: %s", o, other, line)
 		}
@@ -203,25 +202,9 @@ func TestReportIsPlain(t *testing.T) {
 			if strings.ContainsFunc(line, func(r rune) bool { return !unicode.IsGraphic(r) }) {
 				t.Fatalf("%q holds what is not visible", line)
 			}
-			if n := utf8.RuneCountInString(line); n > columns {
+			if n := utf8.RuneCountInString(line); n > plaintext.Columns {
 				t.Fatalf("%q has %d columns", line, n)
 			}
 		}
 	})
-}
-
-func TestParagraph(t *testing.T) {
-	word := strings.Repeat("w", columns-len(pad))
-	for name, tc := range map[string]struct{ head, text, want string }{
-		"empty":     {"  a", "", "  a\n"},
-		"short":     {"  a          ", "b  c\nd", "  a          b c d\n"},
-		"full":      {pad, word, pad + word + "\n"},
-		"next line": {pad, word + " x", pad + word + "\n" + pad + "x\n"},
-		"too long":  {pad, word + "x", pad + word + "\n" + pad + "x\n"},
-		"long head": {strings.Repeat("h", columns), "x", strings.Repeat("h", columns) + "\n" + pad + "x\n"},
-	} {
-		if got := paragraph(tc.head, tc.text, len(pad)); got != tc.want {
-			t.Errorf("%s: %q, want %q", name, got, tc.want)
-		}
-	}
 }

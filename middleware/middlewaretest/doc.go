@@ -46,6 +46,12 @@
 // [Server.Always] all of them; [Server.ScriptMethod] and [Server.ScriptPOSTs]
 // reach other requests.
 //
+// # Plants
+//
+// [Plants] is a corpus of secrets, each in one place where a server can put one: drive
+// them through a client, and look with [Plant.Shows] for what it lets through into
+// records, logs, traces and the texts of errors.
+//
 // # Scenarios
 //
 // A [Scenario] is a fault of a whole session that can be chosen by name

@@ -1,19 +1,17 @@
-package main
+package observe
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
-
-	"github.com/surecall/surecall/observe"
 )
 
 // maxStatuses bounds the HTTP statuses that a headline shows.
 const maxStatuses = 6
 
-// layers says what was seen, from the transport up: "HTTP 200 · JSON-RPC ok · tool
-// reported an error".
-func layers(r *observe.Record) string {
+// Headline says what was seen, from the transport up: "HTTP 200 · JSON-RPC ok · tool
+// reported an error". It is one line.
+func (r *Record) Headline() string {
 	parts := []string{transportPart(r), protocolPart(r), toolPart(r)}
 	shown := parts[:0]
 	for _, p := range parts {
@@ -25,15 +23,15 @@ func layers(r *observe.Record) string {
 }
 
 // overHTTP reports whether the session was one over HTTP.
-func overHTTP(r *observe.Record) bool { return r.Endpoint != "" }
+func (r *Record) overHTTP() bool { return r.Endpoint != "" }
 
-func transportPart(r *observe.Record) string {
+func transportPart(r *Record) string {
 	switch {
-	case !overHTTP(r) && r.Delivery == observe.NotSent:
+	case !r.overHTTP() && r.Delivery == NotSent:
 		return "stdio, nothing sent"
-	case !overHTTP(r):
+	case !r.overHTTP():
 		return "stdio"
-	case len(r.HTTPStatuses) == 0 && r.Delivery == observe.NotSent:
+	case len(r.HTTPStatuses) == 0 && r.Delivery == NotSent:
 		return "nothing sent"
 	case len(r.HTTPStatuses) == 0:
 		return "no HTTP answer"
@@ -54,86 +52,70 @@ func transportPart(r *observe.Record) string {
 
 // protocolPart says what came in the place of a JSON-RPC response, or that there
 // was one.
-func protocolPart(r *observe.Record) string {
+func protocolPart(r *Record) string {
 	switch r.Outcome {
-	case observe.ToolSuccess, observe.ToolError, observe.InputRequired, observe.ExtensionResult, observe.InvalidToolResult:
+	case ToolSuccess, ToolError, InputRequired, ExtensionResult, InvalidToolResult:
 		return "JSON-RPC ok"
-	case observe.MalformedJSON:
+	case MalformedJSON:
 		return "the answer is not JSON"
-	case observe.InvalidEnvelope:
+	case InvalidEnvelope:
 		return "the answer is no JSON-RPC response to this call"
-	case observe.UnexpectedContent:
+	case UnexpectedContent:
 		return "an answer that is not MCP" + mediaTypes(r)
-	case observe.StreamIncomplete:
+	case StreamIncomplete:
 		return "the answer broke off"
-	case observe.Redirected:
+	case Redirected:
 		return "sent elsewhere, not followed"
-	case observe.ResultTooLarge:
+	case ResultTooLarge:
 		return "the answer is too large"
-	case observe.NetworkError:
+	case NetworkError:
 		return "the connection failed"
-	case observe.Timeout:
+	case Timeout:
 		return "no answer in time"
-	case observe.Canceled:
+	case Canceled:
 		return "given up here"
-	case observe.BreakerOpen:
+	case BreakerOpen:
 		return "held back by the circuit breaker"
-	case observe.RateLimited:
+	case RateLimited:
 		return "held back by a rate limit"
-	case observe.Blocked:
+	case Blocked:
 		return "held back as a possible repeat"
 	}
 	return errorPart(r)
 }
 
 // errorPart is for JSONRPC_ERROR, HTTP_ERROR and SESSION_LOST.
-func errorPart(r *observe.Record) string {
+func errorPart(r *Record) string {
 	switch {
 	case r.JSONRPC.ErrorCode != nil:
 		return fmt.Sprintf("JSON-RPC error %d", *r.JSONRPC.ErrorCode)
-	case r.Outcome == observe.SessionLost && !overHTTP(r):
+	case r.Outcome == SessionLost && !r.overHTTP():
 		return "the server has ended"
-	case r.Outcome == observe.SessionLost:
+	case r.Outcome == SessionLost:
 		return "the server has forgotten the session"
 	}
 	return "no JSON-RPC answer"
 }
 
-func mediaTypes(r *observe.Record) string {
+func mediaTypes(r *Record) string {
 	if n := len(r.ContentTypes); n > 0 && r.ContentTypes[n-1] != "" {
 		return ": " + plain(r.ContentTypes[n-1], maxName)
 	}
 	return ""
 }
 
-func toolPart(r *observe.Record) string {
+func toolPart(r *Record) string {
 	switch r.Outcome {
-	case observe.ToolSuccess:
+	case ToolSuccess:
 		return "tool succeeded"
-	case observe.ToolError:
+	case ToolError:
 		return "tool reported an error"
-	case observe.InputRequired:
+	case InputRequired:
 		return "tool wants more input"
-	case observe.ExtensionResult:
+	case ExtensionResult:
 		return "result of an extension"
-	case observe.InvalidToolResult:
+	case InvalidToolResult:
 		return "not a tool result"
 	}
 	return ""
-}
-
-// delivery says what the evidence tells about execution.
-func delivery(r *observe.Record) string {
-	switch r.Delivery {
-	case observe.NotSent:
-		return "not_sent: nothing of the call reached a server"
-	case observe.Refused:
-		return "refused: the server did not run the tool"
-	case observe.Answered:
-		return "answered: one complete answer came"
-	}
-	if r.Safety == "read_only" {
-		return "unknown: the tool may have run, but it only reads"
-	}
-	return "unknown: the tool may have run, or not"
 }
