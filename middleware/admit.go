@@ -20,10 +20,16 @@ func Admit(opts *Options) mcp.Middleware { return newCore(opts).admit }
 
 // admission is the state that Admit keeps.
 type admission struct {
-	gates    registry[*gate]
-	servers  registry[*breaker]
-	tools    registry[*breaker]
-	limiters registry[*rate.Limiter]
+	gates    registry[target, *gate]
+	servers  registry[settled[policy.Breaker], *breaker]
+	tools    registry[settled[policy.Breaker], *breaker]
+	limiters registry[settled[bucket], *rate.Limiter]
+}
+
+// bucket is what shapes a limiter.
+type bucket struct {
+	rate  float64
+	burst int
 }
 
 func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
@@ -176,7 +182,8 @@ func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation
 	if l.Rate <= 0 {
 		return nil, false, nil
 	}
-	limiter := c.admission.limiters.get(target{cl.server.name, cl.tool.Name}, func() *rate.Limiter {
+	key := settled[bucket]{target{cl.server.name, cl.tool.Name}, bucket{l.Rate, l.Burst}}
+	limiter := c.admission.limiters.get(key, func() *rate.Limiter {
 		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
 	})
 	token = limiter.Reserve()
@@ -205,14 +212,15 @@ func (c *core) gate(cl *call) *gate {
 
 func (c *core) serverBreaker(cl *call) *breaker {
 	name := cl.server.name
-	return c.admission.servers.get(target{server: name}, func() *breaker {
-		return newBreaker(name, c.resolver.Resolve(name, "", nil).Breaker)
+	b := cl.rules.Resolve(name, "", nil).Breaker
+	return c.admission.servers.get(settled[policy.Breaker]{target{server: name}, b}, func() *breaker {
+		return newBreaker(name, b)
 	})
 }
 
 func (c *core) toolBreaker(cl *call) *breaker {
 	t := target{cl.server.name, cl.tool.Name}
-	return c.admission.tools.get(t, func() *breaker {
+	return c.admission.tools.get(settled[policy.Breaker]{t, cl.tool.Breaker}, func() *breaker {
 		return newBreaker(t.server+" "+t.tool, cl.tool.Breaker)
 	})
 }

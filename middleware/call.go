@@ -18,6 +18,7 @@ type call struct {
 	session *mcp.ClientSession
 	method  string
 	server  server
+	rules   *policy.Resolver // the policy that the call began with
 	tool    *policy.Tool
 	key     string
 	stable  bool // a repeat from above would carry the same key
@@ -78,13 +79,14 @@ func (c *core) begin(ctx context.Context, method string, req mcp.Request) (conte
 	cl := &call{request: req, method: method, started: time.Now()}
 	cl.session, _ = req.GetSession().(*mcp.ClientSession)
 	cl.server = c.server(cl.session)
+	cl.rules = c.rulesFor(ctx)
 	if method == methodCallTool {
 		name := toolName(req)
 		hints, _ := c.hints.find(target{cl.server.name, name})
 		hints.Keyed = cl.announced() != ""
-		cl.tool = c.resolver.Resolve(cl.server.name, name, &hints)
+		cl.tool = cl.rules.Resolve(cl.server.name, name, &hints)
 	} else {
-		cl.tool = c.resolver.Reads(cl.server.name)
+		cl.tool = cl.rules.Reads(cl.server.name)
 	}
 	return context.WithValue(ctx, callKey{}, cl), cl
 }

@@ -9,8 +9,6 @@ import (
 	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/surecall/surecall/policy"
 )
 
 const (
@@ -33,7 +31,6 @@ const (
 type httpSession struct {
 	transport *Transport
 	server    string // what the host calls it
-	policy    policy.EffectiveSession
 	shown     string // the id that the SDK knows
 	opening   opening
 
@@ -179,8 +176,9 @@ func (s *httpSession) launch(req *http.Request, certain bool) *flight {
 	s.flight = f
 	r := &renewal{
 		session: s, flight: f, lease: s.lease,
-		pause: min(time.Until(s.notBefore), healWait),
-		hand:  req.Clone(context.WithoutCancel(req.Context())),
+		policy: s.transport.core.rules.Load().Reads(s.server).Session,
+		pause:  min(time.Until(s.notBefore), healWait),
+		hand:   req.Clone(context.WithoutCancel(req.Context())),
 	}
 	go r.run()
 	return f

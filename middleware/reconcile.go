@@ -73,7 +73,7 @@ func (c *core) reconciler(cl *call) Reconciler {
 		}
 	}
 	if rule := cl.tool.Reconcile; rule != nil && rule.Tool != "" && cl.session != nil {
-		return c.lookup(rule)
+		return cl.lookup(rule)
 	}
 	return nil
 }

@@ -159,8 +159,9 @@ func (c *core) budget(cl *call) *policy.Budget {
 	if !cl.isTool() {
 		return nil
 	}
-	return c.budgets.get(target{cl.server.name, cl.tool.Name}, func() *policy.Budget {
-		return policy.NewBudget(cl.tool.Retry.Budget)
+	size := cl.tool.Retry.Budget
+	return c.budgets.get(settled[float64]{target{cl.server.name, cl.tool.Name}, size}, func() *policy.Budget {
+		return policy.NewBudget(size)
 	})
 }
 

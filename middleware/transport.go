@@ -54,7 +54,7 @@ type Transport struct {
 	core  *core
 	alarm alarm // for the limits of all its POSTs
 
-	sessions registry[*httpSession] // by endpoint and the id that the SDK knows
+	sessions registry[target, *httpSession] // by endpoint and the id that the SDK knows
 	requests serverRequests
 }
 
