@@ -236,7 +236,7 @@ func hold(ctx context.Context, d time.Duration, mayWait bool, reason string) (wa
 	}
 	deadline, bounded := ctx.Deadline()
 	if !mayWait || bounded && time.Until(deadline) <= d {
-		return false, &attempt{Judgement: local(observe.RateLimited, reason), retryIn: d, hasRetry: true}
+		return false, &attempt{Judgement: local(observe.RateLimited, reason), says: signals{wait: d, hasWait: true}}
 	}
 	if !sleep(ctx, d) {
 		return false, interrupted(ctx)
@@ -245,7 +245,7 @@ func hold(ctx context.Context, d time.Duration, mayWait bool, reason string) (wa
 }
 
 func breakerOpen(wait time.Duration) *attempt {
-	return &attempt{Judgement: local(observe.BreakerOpen, "the circuit breaker is open"), retryIn: wait, hasRetry: wait > 0}
+	return &attempt{Judgement: local(observe.BreakerOpen, "the circuit breaker is open"), says: signals{wait: wait, hasWait: wait > 0}}
 }
 
 // interrupted is the attempt that was not made because the context ended.

@@ -43,13 +43,12 @@ type call struct {
 // An attempt is what one pass through the loop came to.
 type attempt struct {
 	observe.Judgement
-	posts    []observe.Post
-	wait     time.Duration // before the attempt
-	took     time.Duration
-	err      error         // what the SDK returned
-	retryIn  time.Duration // the server's wait, or the remaining wait of a local refusal
-	hasRetry bool
-	resume   *resumption // what a repeat goes on with
+	posts  []observe.Post
+	wait   time.Duration // before the attempt
+	took   time.Duration
+	err    error       // what the SDK returned
+	says   signals     // of the server; or the remaining wait of a local refusal
+	resume *resumption // what a repeat goes on with
 
 	reconciled Finding // of the host, about the attempt
 }
@@ -148,7 +147,7 @@ func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
 		a, _, _ := new(wire).judge(ctx, res, err)
 		if own, ok := ErrorFrom(err); ok {
 			a.Judgement = own.Judgement()
-			a.retryIn, a.hasRetry = own.RetryAfter, own.RetryAfter > 0
+			a.says = signals{wait: own.RetryAfter, hasWait: own.RetryAfter > 0}
 		}
 		cl.add(a)
 	}

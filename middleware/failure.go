@@ -26,8 +26,8 @@ func (cl *call) failure(ctx context.Context) *observe.Error {
 		Attempts:   cl.attemptRecords(),
 		RepeatSafe: repeatSafe(a.Outcome, delivery, cl.tool, cl.stable),
 	}
-	if a.hasRetry {
-		e.RetryAfter = a.retryIn
+	if a.says.hasWait {
+		e.RetryAfter = a.says.wait
 	}
 	if a.Post != nil {
 		e.Location, e.Healed = a.Post.Location, a.Post.Healed && a.Outcome == observe.SessionLost

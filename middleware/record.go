@@ -67,8 +67,8 @@ func (c *core) record(cl *call) *observe.Record {
 		Ledger:          cl.ledger,
 		ModelText:       cl.text,
 	}
-	if a.hasRetry {
-		r.RetryAfterMs = new(a.retryIn.Milliseconds())
+	if a.says.hasWait {
+		r.RetryAfterMs = new(a.says.wait.Milliseconds())
 	}
 	for i := range cl.attempts {
 		for j := range cl.attempts[i].posts {

@@ -109,8 +109,9 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 		Outcome:       a.Outcome,
 		Delivery:      a.Delivery,
 		Status:        a.status(),
-		RetryAfter:    a.retryIn,
-		HasRetryAfter: a.hasRetry,
+		RetryAfter:    a.says.wait,
+		HasRetryAfter: a.says.hasWait,
+		DoNotRetry:    a.says.doNotRetry,
 	}
 	if a.resume == nil && rounds(a.posts) {
 		// A repeat would begin with the first round, which the server has had.
@@ -120,8 +121,7 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 		q.Code, q.HasCode = a.RPC.Code, true
 	}
 	if a.Post != nil {
-		q.EchoedID = a.Post.Verdict.EchoedID
-		q.DoNotRetry, q.SessionEnded = a.Post.DoNotRetry, a.Post.SessionEnded
+		q.EchoedID, q.SessionEnded = a.Post.Verdict.EchoedID, a.Post.SessionEnded
 	}
 	if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil && tool.IsError && len(l.call.tool.Retry.ToolErrors) > 0 {
 		q.ToolErrorText = resultText(tool)

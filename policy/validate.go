@@ -219,6 +219,8 @@ func (c *check) keyNames(k *Key) {
 	switch {
 	case strings.ContainsAny(k.Meta, " \t\r\n"):
 		c.report(fields[fieldKeyMeta].name, strconv.Quote(k.Meta)+" holds white space")
+	case k.Meta == MetaAttempt, k.Meta == MetaTimeLeft:
+		c.report(fields[fieldKeyMeta].name, strconv.Quote(k.Meta)+" already has a meaning of its own")
 	case slash && len(labels) > 1 && (labels[1] == "mcp" || labels[1] == "modelcontextprotocol"):
 		c.report(fields[fieldKeyMeta].name, strconv.Quote(k.Meta)+" has a prefix that MCP keeps for itself")
 	}
@@ -234,6 +236,11 @@ func (c *check) retry(r *Retry) {
 	for i, name := range r.Outcomes {
 		if problem := badOutcome(observe.Outcome(name)); problem != "" {
 			c.reportItem(fields[fieldOutcomes].name, i, strconv.Quote(name)+" "+problem+didYouMean(name, formWords["outcome"]))
+		}
+	}
+	for i, name := range r.Signals {
+		if !Signal(name).Valid() {
+			c.reportItem(fields[fieldSignals].name, i, strconv.Quote(name)+" is not a signal"+didYouMean(name, formWords["signal"]))
 		}
 	}
 	c.statuses(fieldStatuses, r.Statuses)
