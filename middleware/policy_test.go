@@ -9,6 +9,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/surecall/surecall/middleware/middlewaretest"
 	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
 )
@@ -93,6 +94,27 @@ func TestLookupKeepsThePolicy(t *testing.T) {
 		_, rec, err := b.call("pay", 0)
 		if want := []string{"pay", "find_payment", "find_payment"}; err != nil || !slices.Equal(order, want) || !slices.Equal(findings(rec), []string{"happened"}) {
 			t.Errorf("sent %q, err %v, record %+v", order, err, rec)
+		}
+	})
+}
+
+// TestRoundsKeepTheirPolicy: what comes after a question belongs to the call that was
+// asked.
+func TestRoundsKeepTheirPolicy(t *testing.T) {
+	onVersions(t, func(t *testing.T, version string) {
+		r := newRig(t, middlewaretest.Options{Version: version}, policy.Rule{Tool: "ask", Settings: policy.Settings{Safety: policy.ReadOnly}})
+		r.server.SetTool(middlewaretest.Tool{Name: "ask", Ask: "Go on?"})
+		tiny := &policy.Policy{Rules: []policy.Rule{{Tool: "ask", Settings: policy.Settings{MaxResult: 1, Limits: policy.Limits{Attempt: 1}}}}}
+		r.onAsk = func() {
+			if err := r.stack.SetPolicy(tiny); err != nil {
+				t.Error(err)
+			}
+		}
+		if _, rec, err := r.call("ask", time.Minute); err != nil || rec.Safety != "read_only" || r.server.Effects("ask") != 1 {
+			t.Errorf("%d effects, err %v, record %+v", r.server.Effects("ask"), err, rec)
+		}
+		if _, rec, err := r.call("ask", time.Minute); err == nil || rec.Safety != "unsafe" || r.server.Effects("ask") != 1 {
+			t.Errorf("%d effects, err %v, record %+v", r.server.Effects("ask"), err, rec)
 		}
 	})
 }

@@ -30,8 +30,8 @@ type WatchOptions struct {
 
 // WatchPolicy takes the policy from a file (see [policy.Load]), and goes on looking at
 // the file until ctx ends: a new content is taken by [Stack.SetPolicy]. The error is
-// that of the first look; nothing has changed then, and nobody goes on looking. Watch
-// one file at a time.
+// that of the first look; nothing has changed then, and nobody goes on looking. What
+// SetPolicy is given meanwhile holds until the file changes. Watch one file at a time.
 //
 // It compares the content, and does not wait for events of the file system: an editor
 // that puts another file in the place of this one, Kubernetes, which exchanges a
