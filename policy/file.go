@@ -262,8 +262,15 @@ func short(s string) string {
 // invalid places what Validate reports.
 func (r *reader) invalid(e *RuleError) {
 	at := r.rules[e.Index]
-	if at.broken && e.Problem == setsNothing {
-		return
+	switch e.Problem {
+	case setsNothing:
+		if at.broken {
+			return
+		}
+	case noneHarmless, noneKeyed: // as far as the rules could be read
+		if slices.ContainsFunc(r.rules, func(n ruleNodes) bool { return n.broken }) {
+			return
+		}
 	}
 	n := at.rule
 	for _, v := range at.values {
