@@ -145,6 +145,7 @@ func (cl *call) add(a attempt) {
 func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
 	if !cl.judged {
 		a, _, _ := new(wire).judge(ctx, res, err)
+		a.heed(res, cl.tool)
 		if own, ok := ErrorFrom(err); ok {
 			a.Judgement = own.Judgement()
 			a.says = signals{wait: own.RetryAfter, hasWait: own.RetryAfter > 0}

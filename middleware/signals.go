@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -74,11 +75,13 @@ func metaOf(result []byte) json.RawMessage {
 	return r.Meta
 }
 
-// heed notes what an attempt came back with. Without a wire the result and the error
+// heed notes what an attempt came back with: the wait that the last POST was told, and
+// whether any was told not to be sent again. Without a wire the result and the error
 // are all there is.
 func (a *attempt) heed(res mcp.Result, t *policy.Tool) {
 	if p := a.Post; p != nil {
-		a.says = signals{p.RetryAfter, p.HasRetryAfter, p.DoNotRetry}
+		forbids := slices.ContainsFunc(a.posts, func(p observe.Post) bool { return p.DoNotRetry })
+		a.says = signals{p.RetryAfter, p.HasRetryAfter, forbids}
 		return
 	}
 	r := policy.Reply{Now: time.Now()}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -231,18 +232,23 @@ func TestSignalsOfServers(t *testing.T) {
 
 // TestSignalsWithoutAWire: the result and the error are all there is.
 func TestSignalsWithoutAWire(t *testing.T) {
+	rules := &middleware.Options{Policy: &policy.Policy{Rules: append([]policy.Rule{busy(policy.Retry{Repeats: 1})}, classes()...)}}
+	t.Run("stack", func(t *testing.T) { checkUnwired(t, middleware.New(rules).Middleware()) })
+	t.Run("loop alone", func(t *testing.T) { checkUnwired(t, []mcp.Middleware{middleware.Retry(rules)}) })
+}
+
+func checkUnwired(t *testing.T, layers []mcp.Middleware) {
 	synctest.Test(t, func(t *testing.T) {
 		var sent []time.Time
 		var res mcp.Result
 		var err error
-		stack := middleware.New(&middleware.Options{Policy: &policy.Policy{Rules: append([]policy.Rule{busy(policy.Retry{Repeats: 1})}, classes()...)}})
 		handler := func(context.Context, string, mcp.Request) (mcp.Result, error) {
 			sent = append(sent, time.Now())
 			return res, err
 		}
-		chained, chain := mcp.MethodHandler(handler), stack.Middleware()
-		for i := len(chain) - 1; i >= 0; i-- {
-			chained = chain[i](chained)
+		chained := mcp.MethodHandler(handler)
+		for _, layer := range slices.Backward(layers) {
+			chained = layer(chained)
 		}
 		call := func(answer mcp.Result, failure error) {
 			sent, res, err = nil, answer, failure
