@@ -326,6 +326,28 @@ func Example_policyFile() {
 	// send_mail for the model: true sent: 1 effects: 1
 }
 
+// A policy file that is watched: the error is that of the first look.
+func Example_watch() {
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for _, path := range []string{"policy/samples/ten_lines.yaml", "policy/samples/none.yaml"} {
+		_, err := watchingStack(ctx, path)
+		fmt.Println(err)
+	}
+	// Output:
+	// <nil>
+	// stat policy/samples/none.yaml: no such file or directory
+}
+
+func watchingStack(ctx context.Context, path string) (*middleware.Stack, error) {
+	stack := middleware.New(nil)
+	err := stack.WatchPolicy(ctx, path, &middleware.WatchOptions{Logger: slog.Default()})
+	if err != nil {
+		return nil, err // of the file as it is now
+	}
+	return stack, nil
+}
+
 func stackFrom(path string) (*middleware.Stack, error) {
 	rules, err := policy.Load(path)
 	if err != nil {

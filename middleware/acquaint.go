@@ -24,7 +24,7 @@ func (t *Transport) acquaint(p *post, resp *http.Response) {
 	if name == "" {
 		name = observe.RedactURL(p.request.URL)
 	}
-	s := &httpSession{transport: t, server: name, policy: t.core.resolver.Reads(name).Session, opening: o}
+	s := &httpSession{transport: t, server: name, opening: o}
 	s.open(id)
 	// A server that began anew may give an id that another session of ours has had.
 	for n := 2; ; n++ {

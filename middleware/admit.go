@@ -20,10 +20,16 @@ func Admit(opts *Options) mcp.Middleware { return newCore(opts).admit }
 
 // admission is the state that Admit keeps.
 type admission struct {
-	gates    registry[*gate]
-	servers  registry[*breaker]
-	tools    registry[*breaker]
-	limiters registry[*rate.Limiter]
+	gates    registry[target, *gate]
+	servers  registry[settled[policy.Breaker], *breaker]
+	tools    registry[settled[policy.Breaker], *breaker]
+	limiters registry[settled[bucket], *rate.Limiter]
+}
+
+// bucket is what shapes a limiter.
+type bucket struct {
+	rate  float64
+	burst int
 }
 
 func (c *core) admit(next mcp.MethodHandler) mcp.MethodHandler {
@@ -192,7 +198,8 @@ func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation
 
 func (c *core) limiter(cl *call) *rate.Limiter {
 	l := cl.tool.Limiter
-	return c.admission.limiters.get(target{cl.server.name, cl.tool.Name}, func() *rate.Limiter {
+	key := settled[bucket]{target{cl.server.name, cl.tool.Name}, bucket{l.Rate, l.Burst}}
+	return c.admission.limiters.get(key, func() *rate.Limiter {
 		return rate.NewLimiter(rate.Limit(l.Rate), l.Burst)
 	})
 }
@@ -220,15 +227,16 @@ func (c *core) gate(cl *call) *gate {
 }
 
 func (c *core) serverBreaker(cl *call) *breaker {
-	t := target{server: cl.server.name}
-	return c.admission.servers.get(t, func() *breaker {
-		return newBreaker(t.server, c.resolver.Resolve(t.server, "", nil).Breaker, c.breakerObserver(cl, ""))
+	name := cl.server.name
+	b := cl.rules.Resolve(name, "", nil).Breaker
+	return c.admission.servers.get(settled[policy.Breaker]{target{server: name}, b}, func() *breaker {
+		return newBreaker(name, b, c.breakerObserver(cl, ""))
 	})
 }
 
 func (c *core) toolBreaker(cl *call) *breaker {
 	t := target{cl.server.name, cl.tool.Name}
-	return c.admission.tools.get(t, func() *breaker {
+	return c.admission.tools.get(settled[policy.Breaker]{t, cl.tool.Breaker}, func() *breaker {
 		return newBreaker(t.server+" "+t.tool, cl.tool.Breaker, c.breakerObserver(cl, t.tool))
 	})
 }
@@ -250,7 +258,7 @@ func hold(ctx context.Context, d time.Duration, mayWait bool, why observe.WaitRe
 	}
 	deadline, bounded := ctx.Deadline()
 	if !mayWait || bounded && time.Until(deadline) <= d {
-		return 0, &attempt{Judgement: local(observe.RateLimited, holdReasons[why]), retryIn: d, hasRetry: true}
+		return 0, &attempt{Judgement: local(observe.RateLimited, holdReasons[why]), says: signals{wait: d, hasWait: true}}
 	}
 	began := time.Now()
 	ended := sleep(ctx, d)
@@ -262,7 +270,7 @@ func hold(ctx context.Context, d time.Duration, mayWait bool, why observe.WaitRe
 }
 
 func breakerOpen(wait time.Duration) *attempt {
-	return &attempt{Judgement: local(observe.BreakerOpen, "the circuit breaker is open"), retryIn: wait, hasRetry: wait > 0}
+	return &attempt{Judgement: local(observe.BreakerOpen, "the circuit breaker is open"), says: signals{wait: wait, hasWait: wait > 0}}
 }
 
 // interrupted is the attempt that was not made because the context ended.

@@ -35,10 +35,10 @@ func (cl *call) metaName() string {
 	return idempotency.MetaKey
 }
 
-// heed corrects what an error of a server with idempotency.Deduplicate means: it is an
+// believe corrects what an error of a server with idempotency.Deduplicate means: it is an
 // answer, but not to what became of the call. That the server cannot know is believed
 // of any server; that nothing was executed, where a repeat is harmless in any case.
-func (cl *call) heed(a *attempt) {
+func (cl *call) believe(a *attempt) {
 	if a.Outcome != observe.JSONRPCError || a.RPC == nil {
 		return
 	}

@@ -37,10 +37,11 @@ const (
 // answer guards the response to a call.
 func (t *Transport) answer(p *post, resp *http.Response) (*http.Response, error) {
 	p.look(resp)
-	switch {
-	case resp.StatusCode/100 != 2:
+	if resp.StatusCode/100 != 2 {
 		return t.refusal(p, resp)
-	case p.media == "text/event-stream" && !coded(resp.Header):
+	}
+	p.heedHead(resp.Header)
+	if p.media == "text/event-stream" && !coded(resp.Header) {
 		return t.stream(p, resp), nil
 	}
 	return t.document(p, resp)
@@ -99,6 +100,7 @@ func (p *post) rewritten(message []byte, v *observe.Verdict) []byte {
 func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error) {
 	defer p.end()
 	if followed(p, resp) {
+		p.heedHead(resp.Header)
 		p.conclude(observe.Classify(observe.Answer{Status: resp.StatusCode}, nil))
 		drain(resp.Body)
 		// For the SDK, should the host's client not follow after all.
@@ -111,6 +113,7 @@ func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error
 	q.Status, q.Header, q.Body = resp.StatusCode, resp.Header, body
 	v := observe.Classify(q, &p.tool.Reading)
 	p.weigh(&v, body)
+	p.heedRefusal(resp.Header, &v)
 	p.conclude(v)
 	p.update(func(s *observe.Post) { s.Location = observe.Redact(observe.URLOrigin(location(resp)), maxLocation) })
 	p.excerpt(body)

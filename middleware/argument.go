@@ -149,7 +149,7 @@ func (c *core) fetchSchemas(ctx context.Context, cl *call) error {
 	if cl.session == nil {
 		return nil
 	}
-	for t, err := range cl.session.Tools(ctx, nil) {
+	for t, err := range cl.session.Tools(withRules(ctx, cl.rules), nil) {
 		if err != nil {
 			return err
 		}

@@ -60,7 +60,8 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	w := wire{there: cl.server.wire, last: ev.lastPost()}
 	w.posts, w.answer, w.unseen = ev.close()
 	a, res, err := w.judge(ctx, res, err)
-	cl.heed(&a)
+	a.heed(res, cl.tool)
+	cl.believe(&a)
 	a.started, a.took = started, time.Since(started)
 	cl.rounds += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)
@@ -129,7 +130,6 @@ func (w *wire) judge(ctx context.Context, res mcp.Result, err error) (attempt, m
 		r.IsError, r.NeedsInput = tool.IsError, tool.NeedsInput()
 	}
 	a := attempt{Judgement: observe.Judge(w.posts, r), posts: w.posts, err: err}
-	a.retryIn, a.hasRetry = a.serverWait()
 	switch {
 	case err == nil:
 	case a.Outcome.Usable() && a.Outcome != observe.InputRequired:
@@ -198,14 +198,6 @@ func rounds(posts []observe.Post) bool {
 type resumption struct {
 	responses mcp.InputResponseMap
 	state     string
-}
-
-// serverWait is the wait that the server asked for with the last answer.
-func (a *attempt) serverWait() (time.Duration, bool) {
-	if a.Post == nil {
-		return 0, false
-	}
-	return a.Post.RetryAfter, a.Post.HasRetryAfter
 }
 
 // status is the HTTP status that decided, or 0.

@@ -16,20 +16,20 @@ import (
 // Names come from servers and models: there may be no end of them.
 const endless = 3 * registrySize
 
-func (r *registry[V]) size() int { return len(r.young) + len(r.old) }
+func (r *registry[K, V]) size() int { return len(r.young) + len(r.old) }
 
 func TestRegistryIsBounded(t *testing.T) {
-	for name, keep := range map[string]func(r *registry[*int], t target){
-		"get": func(r *registry[*int], t target) { r.get(t, func() *int { return new(int) }) },
-		"put": func(r *registry[*int], t target) { r.put(t, new(int)) },
-		"find": func(r *registry[*int], t target) {
+	for name, keep := range map[string]func(r *registry[target, *int], t target){
+		"get": func(r *registry[target, *int], t target) { r.get(t, func() *int { return new(int) }) },
+		"put": func(r *registry[target, *int], t target) { r.put(t, new(int)) },
+		"find": func(r *registry[target, *int], t target) {
 			r.put(t, new(int))
 			r.find(t)
 			r.find(target{tool: "unknown"})
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			var r registry[*int]
+			var r registry[target, *int]
 			inUse := target{"s", "in use"}
 			first := r.get(inUse, func() *int { return new(int) })
 			for i := range endless {
@@ -53,7 +53,7 @@ func TestRegistryIsBounded(t *testing.T) {
 
 // TestRegistryForgets: what was dropped is gone, in whichever half it was.
 func TestRegistryForgets(t *testing.T) {
-	var r registry[int]
+	var r registry[target, int]
 	early, late := target{"s", "early"}, target{"s", "late"}
 	r.put(early, 1)
 	for i := range registrySize {
@@ -70,7 +70,7 @@ func TestRegistryForgets(t *testing.T) {
 
 // TestRegistryMakesOnce: state that moves from half to half is the same state.
 func TestRegistryMakesOnce(t *testing.T) {
-	var r registry[int]
+	var r registry[target, int]
 	made := 0
 	for i := range endless {
 		r.get(target{"s", strconv.Itoa(i)}, func() int { return i })
@@ -89,7 +89,7 @@ func TestRegistryMakesOnce(t *testing.T) {
 
 // TestPutAgainForgetsNothing: only new names push old ones out.
 func TestPutAgainForgetsNothing(t *testing.T) {
-	var r registry[int]
+	var r registry[target, int]
 	for i := range 2 * registrySize {
 		r.put(target{"s", strconv.Itoa(i)}, i)
 	}

@@ -18,6 +18,7 @@ type call struct {
 	session   *mcp.ClientSession
 	method    string
 	server    server
+	rules     *policy.Resolver // the policy that the call began with
 	tool      *policy.Tool
 	key       string
 	guarded   bool // an equal call would adopt the key while the outcome is unknown
@@ -51,9 +52,8 @@ type attempt struct {
 	breaker  string          // the breakers' state after the attempt
 	decision policy.Decision // what followed from it
 	err      error           // what the SDK returned
-	retryIn  time.Duration   // the server's wait, or the remaining wait of a local refusal
-	hasRetry bool
-	resume   *resumption // what a repeat goes on with
+	says     signals         // of the server; or the remaining wait of a local refusal
+	resume   *resumption     // what a repeat goes on with
 
 	reconciled Finding // of the host, about the attempt
 }
@@ -83,13 +83,14 @@ func (c *core) begin(ctx context.Context, method string, req mcp.Request) (conte
 	cl := &call{request: req, method: method, started: time.Now(), hideEmail: c.opts.HideEmail}
 	cl.session, _ = req.GetSession().(*mcp.ClientSession)
 	cl.server = c.server(cl.session)
+	cl.rules = c.rulesFor(ctx)
 	if method == methodCallTool {
 		name := toolName(req)
 		hints, _ := c.hints.find(target{cl.server.name, name})
 		hints.Keyed = cl.announced() != ""
-		cl.tool = c.resolver.Resolve(cl.server.name, name, &hints)
+		cl.tool = cl.rules.Resolve(cl.server.name, name, &hints)
 	} else {
-		cl.tool = c.resolver.Reads(cl.server.name)
+		cl.tool = cl.rules.Reads(cl.server.name)
 	}
 	return context.WithValue(ctx, callKey{}, cl), cl
 }
@@ -159,9 +160,10 @@ func (cl *call) waited(reason observe.WaitReason, d time.Duration) {
 func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
 	if !cl.judged {
 		a, _, _ := new(wire).judge(ctx, res, err)
+		a.heed(res, cl.tool)
 		if own, ok := ErrorFrom(err); ok {
 			a.Judgement = own.Judgement()
-			a.retryIn, a.hasRetry = own.RetryAfter, own.RetryAfter > 0
+			a.says = signals{wait: own.RetryAfter, hasWait: own.RetryAfter > 0}
 		}
 		cl.add(a)
 	}

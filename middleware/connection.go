@@ -165,7 +165,7 @@ func (c *connection) unknownTool(m *jsonrpc.Request) *policy.Tool {
 	if m.Method == methodCallTool {
 		_ = json.Unmarshal(m.Params, &params)
 	}
-	return c.core.resolver.Resolve(c.core.opts.Server, params.Name, nil)
+	return c.core.rules.Load().Resolve(c.core.opts.Server, params.Name, nil)
 }
 
 // encode is the text of a request, with the key of its round.

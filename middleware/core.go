@@ -1,10 +1,8 @@
 package middleware
 
 import (
-	"net/http"
 	"sync/atomic"
 
-	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
 )
 
@@ -12,31 +10,23 @@ import (
 // own.
 type core struct {
 	opts     Options
-	resolver *policy.Resolver
+	rules    atomic.Pointer[policy.Resolver] // for calls that begin now
 	sessions *sessions
 	unnamed  atomic.Int64 // sessions without HTTP that nobody has named
 
 	admission admission
-	budgets   registry[*policy.Budget]
-	failed    registry[*failedCalls]
-	hints     registry[policy.Annotations]
-	schemas   registry[any]
-	headers   registry[*paramHeaders] // of definitions that the SDK has not seen
+	budgets   registry[settled[float64], *policy.Budget] // by their size
+	failed    registry[target, *failedCalls]
+	hints     registry[target, policy.Annotations]
+	schemas   registry[target, any]
+	headers   registry[target, *paramHeaders] // of definitions that the SDK has not seen
 }
 
 func newCore(opts *Options) *core {
 	o := opts.copy()
-	return &core{
-		opts:     o,
-		resolver: policy.NewResolver(o.Policy),
-		sessions: newSessions(),
-	}
-}
-
-// unknownTool is the policy for a POST that no middleware has announced.
-func (c *core) unknownTool(req *http.Request) *policy.Tool {
-	// The header exists from 2026-07-28 on; without it the rules for any tool hold.
-	return c.resolver.Resolve(observe.RedactURL(req.URL), req.Header.Get("Mcp-Name"), nil)
+	c := &core{opts: o, sessions: newSessions()}
+	c.rules.Store(policy.NewResolver(o.Policy))
+	return c
 }
 
 // isShadow reports whether the stack only watches; c may be nil.

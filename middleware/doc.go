@@ -29,6 +29,10 @@
 // them (progress), and where one runs out the server is told (cancel). What it saw is a
 // post, kept in the evidence of its attempt.
 //
+// What an answer says about coming back is read, and the attempt announced to the server,
+// by signals. Each call goes by the policy that it began with (policy); a file that is
+// watched (policyfile) takes the place of that for the calls that come.
+//
 // The rounds of a call run in the SDK, inside one attempt: the Transport admits them
 // and gives them their keys (admit, rounds); Attempt waits where a server only puts the
 // call off (shedding). Retry resumes at the round that failed, and cures a header

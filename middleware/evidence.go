@@ -138,15 +138,8 @@ func (e *evidence) update(change func()) {
 }
 
 // respond notes the head of a POST's response.
-func (e *evidence) respond(p *post, media string, wait time.Duration, hasWait, doNotRetry bool) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if e.closed {
-		return
-	}
-	p.seen.Status, p.seen.ContentType, p.seen.HTTPVersion = p.status, media, p.httpVersion
-	p.seen.RetryAfter, p.seen.HasRetryAfter = wait, hasWait
-	p.seen.DoNotRetry = doNotRetry
+func (e *evidence) respond(p *post, media string) {
+	e.update(func() { p.seen.Status, p.seen.ContentType, p.seen.HTTPVersion = p.status, media, p.httpVersion })
 }
 
 // conclude sets what a POST came to. A second verdict does not replace the first.

@@ -26,8 +26,8 @@ func (cl *call) failure(ctx context.Context) *observe.Error {
 		Attempts:   cl.attemptRecords(),
 		RepeatSafe: repeatSafe(a.Outcome, delivery, cl.tool, cl.stableKey(delivery)),
 	}
-	if a.hasRetry {
-		e.RetryAfter = a.retryIn
+	if a.says.hasWait {
+		e.RetryAfter = a.says.wait
 	}
 	if a.RPC != nil {
 		e.Redactor = cl.redactor(a)

@@ -33,8 +33,8 @@ func (g *gate) close(now time.Time, wait, limit time.Duration) {
 
 // hear closes the gate if the attempt was told to wait (RFC 6585, section 4).
 func (g *gate) hear(a *attempt, tool *policy.Tool) {
-	if a.status() == http.StatusTooManyRequests && a.hasRetry {
-		g.close(time.Now(), a.retryIn, tool.Retry.RetryAfterCap)
+	if a.status() == http.StatusTooManyRequests && a.says.hasWait {
+		g.close(time.Now(), a.says.wait, tool.Retry.RetryAfterCap)
 	}
 }
 

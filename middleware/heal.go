@@ -9,8 +9,6 @@ import (
 	"weak"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
-
-	"github.com/surecall/surecall/policy"
 )
 
 const (
@@ -33,7 +31,6 @@ const (
 type httpSession struct {
 	transport *Transport
 	server    string // what the host calls it
-	policy    policy.EffectiveSession
 	shown     string // the id that the SDK knows
 	opening   opening
 
@@ -170,8 +167,10 @@ func (s *httpSession) suspect(req *http.Request, l lease, plain bool) (f *flight
 		f = s.flight
 	case l.generation < s.lease.generation:
 		found = renewed
-	case s.lost != "", now.Before(s.notBefore) && s.useless():
+	case s.lost != "":
 		found = gone
+	case now.Before(s.notBefore) && s.useless():
+		found = unclear // which is not asked at once
 	case !plain && now.Sub(s.alive) < checkedFor:
 		found = alive
 	default:
@@ -189,8 +188,9 @@ func (s *httpSession) launch(req *http.Request, certain bool) *flight {
 	s.flight = f
 	r := &renewal{
 		session: s, flight: f, lease: s.lease,
-		pause: min(time.Until(s.notBefore), healWait),
-		hand:  req.Clone(context.WithoutCancel(req.Context())),
+		policy: s.transport.core.rules.Load().Reads(s.server).Session,
+		pause:  min(time.Until(s.notBefore), healWait),
+		hand:   req.Clone(context.WithoutCancel(req.Context())),
 	}
 	go r.run()
 	return f

@@ -309,7 +309,7 @@ func TestNeverALoop(t *testing.T) {
 		f, _ := middlewaretest.FaultNamed("session-forgotten")
 		r.server.Always("read_weather", f)
 		_, rec, err := r.call("read_weather", time.Minute)
-		tell(r.t, rec, err, observe.SessionLost, observe.Refused, true)
+		tell(r.t, rec, err, observe.SessionLost, observe.Unknown, true)
 		if n := r.server.Posts("read_weather"); n != 2 {
 			r.t.Errorf("%d POSTs", n)
 		}

@@ -61,7 +61,7 @@ func (t *Transport) listen(req *http.Request) (*http.Response, error) {
 	if l.session != nil {
 		server = l.session.server
 	}
-	l.limit = int(t.core.resolver.Reads(server).MaxResult)
+	l.limit = int(t.core.rules.Load().Reads(server).MaxResult)
 	l.ctx, l.end = context.WithCancel(req.Context())
 	resp, err := l.open()
 	switch {

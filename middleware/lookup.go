@@ -12,17 +12,17 @@ import (
 )
 
 // lookup is the Reconciler that a policy describes: it asks a tool of the same server
-// that only reads.
-func (c *core) lookup(rule *policy.Reconcile) Reconciler {
+// that only reads, by the call's own policy.
+func (cl *call) lookup(rule *policy.Reconcile) Reconciler {
 	return func(ctx context.Context, u *Unresolved) (Finding, *mcp.CallToolResult, error) {
-		if tool := c.resolver.Resolve(u.Server, rule.Tool, nil); tool.Safety != policy.ReadOnly {
+		if tool := cl.rules.Resolve(u.Server, rule.Tool, nil); tool.Safety != policy.ReadOnly {
 			return CannotTell, nil, fmt.Errorf("the tool %q, which the policy names in reconcile, is %s by the same policy, not read_only", rule.Tool, tool.Safety)
 		}
 		arguments, err := lookupArguments(rule, u)
 		if err != nil {
 			return CannotTell, nil, err
 		}
-		res, err := u.Session.CallTool(ctx, &mcp.CallToolParams{Name: rule.Tool, Arguments: arguments})
+		res, err := u.Session.CallTool(withRules(ctx, cl.rules), &mcp.CallToolParams{Name: rule.Tool, Arguments: arguments})
 		if err != nil {
 			return CannotTell, nil, err
 		}

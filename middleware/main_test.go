@@ -25,6 +25,7 @@ type rig struct {
 	mu      sync.Mutex
 	records []*observe.Record
 	asked   int
+	onAsk   func() // when the user is asked; may be nil
 }
 
 // classes are the safety classes of the server's built-in tools.
@@ -62,6 +63,9 @@ func (r *rig) connect(t *testing.T, stack *middleware.Stack) *mcp.ClientSession 
 			r.mu.Lock()
 			r.asked++
 			r.mu.Unlock()
+			if r.onAsk != nil {
+				r.onAsk()
+			}
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"approve": true}}, nil
 		},
 	})

@@ -34,7 +34,7 @@ func (l *loop) refresh(ctx context.Context, q policy.Attempt) {
 
 // definition asks the server for the tool, or returns nil.
 func (l *loop) definition(ctx context.Context) *mcp.Tool {
-	list := l.core.retry(l.next)
+	list, ctx := l.core.retry(l.next), withRules(ctx, l.call.rules)
 	params := &mcp.ListToolsParams{Meta: requestMeta(l.call.params().Meta)}
 	for range maxListPages {
 		res, err := list(ctx, "tools/list", &mcp.ClientRequest[mcp.Params]{Session: l.call.session, Params: params})

@@ -16,7 +16,8 @@ import (
 type Options struct {
 	// Policy says what may be repeated. Nil: every tool is unsafe and nothing with
 	// a possible effect is repeated. Validate it first: what Policy.Validate would
-	// report is read in the cautious way. It must not be changed afterwards.
+	// report is read in the cautious way. It must not be changed afterwards;
+	// [Stack.SetPolicy] puts another in its place.
 	Policy *policy.Policy
 	// Server names servers that neither the host's context (observe.WithServer)
 	// nor a handshake over HTTP has named.

@@ -76,8 +76,8 @@ func (p *post) update(change func(*observe.Post)) {
 	p.evidence.update(func() { change(&p.seen) })
 }
 
-// conclude records what the POST came to, and what the operator's words make of
-// it.
+// conclude records what the POST came to, what the operator's words make of it, and
+// what it says about coming back.
 func (p *post) conclude(v observe.Verdict) {
 	var code int64
 	if v.Error != nil {
@@ -91,6 +91,7 @@ func (p *post) conclude(v observe.Verdict) {
 	if d, ok := p.tool.Declares(v.Outcome, p.status, code, v.Error != nil); ok {
 		v.Delivery = d
 	}
+	p.heedMessage(&v)
 	p.evidence.conclude(p, v, p.proof.replays())
 }
 
@@ -112,7 +113,7 @@ func (p *post) admit() error {
 		return nil
 	}
 	p.conclude(observe.Verdict{Outcome: refused.Outcome, Delivery: refused.Delivery, Reason: refused.Reason})
-	p.update(func(s *observe.Post) { s.RetryAfter, s.HasRetryAfter = refused.retryIn, refused.hasRetry })
+	p.update(func(s *observe.Post) { s.RetryAfter, s.HasRetryAfter = refused.says.wait, refused.says.hasWait })
 	p.end()
 	return p.err()
 }

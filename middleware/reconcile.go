@@ -44,7 +44,7 @@ const (
 	// result too, once: it is taken for a repeat.
 	Happened Finding = "happened"
 	// DidNotHappen: the tool has not run, and will not run later. The call is sent
-	// again, once.
+	// again, once, unless the server has said not to; the next one is not in doubt then.
 	DidNotHappen Finding = "did_not_happen"
 )
 
@@ -73,7 +73,7 @@ func (c *core) reconciler(cl *call) Reconciler {
 		}
 	}
 	if rule := cl.tool.Reconcile; rule != nil && rule.Tool != "" && cl.session != nil {
-		return c.lookup(rule)
+		return cl.lookup(rule)
 	}
 	return nil
 }
@@ -130,6 +130,9 @@ func (k *keying) reconcile(ctx context.Context, look Reconciler, res mcp.Result,
 	case Happened:
 		return found, happened(found), nil
 	case DidNotHappen:
+		if cl.attempts[len(cl.attempts)-1].says.doNotRetry {
+			return res, idempotency.Settlement{State: idempotency.Failed, Verified: true}, err
+		}
 		return k.again(ctx)
 	}
 	return res, idempotency.Settlement{State: idempotency.Unknown}, err

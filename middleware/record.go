@@ -87,8 +87,8 @@ func (c *core) record(cl *call) *observe.Record {
 		Ledger:          cl.ledger,
 		ModelText:       cl.text,
 	}
-	if a.hasRetry {
-		r.RetryAfterMs = new(a.retryIn.Milliseconds())
+	if a.says.hasWait {
+		r.RetryAfterMs = new(a.says.wait.Milliseconds())
 	}
 	tellPosts(r, cl)
 	tellAnswer(r, cl, a)

@@ -9,64 +9,73 @@ const registrySize = 2048
 // the server as a whole.
 type target struct{ server, tool string }
 
-// A registry keeps state by target: bounded for endless distinct names, without
-// order or counting. A full young half becomes the old one, and what is asked for
-// again moves back, so what is in use stays. It is safe for concurrent use.
-type registry[V any] struct {
+// A registry keeps state by a key, such as a target: bounded for endless distinct
+// names, without order or counting. A full young half becomes the old one, and what is
+// asked for again moves back, so what is in use stays. It is safe for concurrent use.
+type registry[K comparable, V any] struct {
 	mu         sync.Mutex
-	young, old map[target]V
+	young, old map[K]V
 }
 
-// get returns the state of a target, making it where there is none.
-func (r *registry[V]) get(t target, make func() V) V {
+// settled is a target with the settings that its state was made with. State that a
+// policy shapes is kept by both: a new policy with the same settings goes on with it,
+// other settings begin with state of their own, and calls that are still under the
+// earlier policy stay with what they had.
+type settled[S comparable] struct {
+	target
+	settings S
+}
+
+// get returns the state of a key, making it where there is none.
+func (r *registry[K, V]) get(k K, make func() V) V {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	v, ok := r.young[t]
+	v, ok := r.young[k]
 	if ok {
 		return v
 	}
-	if v, ok = r.old[t]; !ok {
+	if v, ok = r.old[k]; !ok {
 		v = make()
 	}
-	r.keep(t, v)
+	r.keep(k, v)
 	return v
 }
 
-// find returns the state of a target, if there is one.
-func (r *registry[V]) find(t target) (V, bool) {
+// find returns the state of a key, if there is one.
+func (r *registry[K, V]) find(k K) (V, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if v, ok := r.young[t]; ok {
+	if v, ok := r.young[k]; ok {
 		return v, true
 	}
-	v, ok := r.old[t]
+	v, ok := r.old[k]
 	if ok {
-		r.keep(t, v)
+		r.keep(k, v)
 	}
 	return v, ok
 }
 
-// put sets the state of a target.
-func (r *registry[V]) put(t target, v V) {
+// put sets the state of a key.
+func (r *registry[K, V]) put(k K, v V) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.keep(t, v)
+	r.keep(k, v)
 }
 
-// drop forgets a target.
-func (r *registry[V]) drop(t target) {
+// drop forgets a key.
+func (r *registry[K, V]) drop(k K) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.young, t)
-	delete(r.old, t)
+	delete(r.young, k)
+	delete(r.old, k)
 }
 
-func (r *registry[V]) keep(t target, v V) {
+func (r *registry[K, V]) keep(k K, v V) {
 	if r.young == nil {
-		r.young = map[target]V{}
+		r.young = map[K]V{}
 	}
-	if _, known := r.young[t]; !known && len(r.young) >= registrySize {
-		r.old, r.young = r.young, map[target]V{}
+	if _, known := r.young[k]; !known && len(r.young) >= registrySize {
+		r.old, r.young = r.young, map[K]V{}
 	}
-	r.young[t] = v
+	r.young[k] = v
 }

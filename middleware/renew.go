@@ -13,6 +13,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/surecall/surecall/observe"
+	"github.com/surecall/surecall/policy"
 )
 
 // A renewal makes sure that a session is lost, opens a new one by the handshake that
@@ -20,6 +21,7 @@ import (
 // of it is a call: what met the loss is repeated, or not, by the loop above the SDK.
 type renewal struct {
 	session *httpSession
+	policy  policy.EffectiveSession
 	flight  *flight
 	lease   lease         // that is in doubt
 	pause   time.Duration // since the last renewal was a moment ago
@@ -48,7 +50,7 @@ func (r *renewal) run() {
 	ctx, cancel := context.WithCancel(r.hand.Context())
 	defer cancel()
 	defer context.AfterFunc(s.life, cancel)()
-	if d := s.policy.Timeout; d > 0 {
+	if d := r.policy.Timeout; d > 0 {
 		ctx, cancel = context.WithTimeout(ctx, d)
 		defer cancel()
 	}
@@ -64,7 +66,7 @@ func (r *renewal) find(ctx context.Context) finding {
 		}
 		s.confirm(r.flight)
 	}
-	if !s.policy.Heal {
+	if !r.policy.Heal {
 		s.lose("the session is lost, and the policy does not renew it", true)
 		return gone
 	}

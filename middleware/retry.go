@@ -65,8 +65,8 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 			}
 			return res, err
 		}
-		if a.hasRetry {
-			server := min(d.Wait, a.retryIn)
+		if a.says.hasWait {
+			server := min(d.Wait, a.says.wait)
 			l.call.waited(observe.WaitServer, server)
 			l.call.waited(observe.WaitBackoff, d.Wait-server)
 		} else {
@@ -122,8 +122,9 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 		Outcome:       a.Outcome,
 		Delivery:      a.Delivery,
 		Status:        a.status(),
-		RetryAfter:    a.retryIn,
-		HasRetryAfter: a.hasRetry,
+		RetryAfter:    a.says.wait,
+		HasRetryAfter: a.says.hasWait,
+		DoNotRetry:    a.says.doNotRetry,
 	}
 	if a.resume == nil && rounds(a.posts) {
 		// A repeat would begin with the first round, which the server has had.
@@ -133,8 +134,7 @@ func (l *loop) question(a *attempt, res mcp.Result) policy.Attempt {
 		q.Code, q.HasCode = a.RPC.Code, true
 	}
 	if a.Post != nil {
-		q.EchoedID = a.Post.Verdict.EchoedID
-		q.DoNotRetry, q.SessionEnded = a.Post.DoNotRetry, a.Post.SessionEnded
+		q.EchoedID, q.SessionEnded = a.Post.Verdict.EchoedID, a.Post.SessionEnded
 	}
 	if tool, ok := res.(*mcp.CallToolResult); ok && tool != nil && tool.IsError && len(l.call.tool.Retry.ToolErrors) > 0 {
 		q.ToolErrorText = resultText(tool)
@@ -172,8 +172,9 @@ func (c *core) budget(cl *call) *policy.Budget {
 	if !cl.isTool() {
 		return nil
 	}
-	return c.budgets.get(target{cl.server.name, cl.tool.Name}, func() *policy.Budget {
-		return policy.NewBudget(cl.tool.Retry.Budget)
+	size := cl.tool.Retry.Budget
+	return c.budgets.get(settled[float64]{target{cl.server.name, cl.tool.Name}, size}, func() *policy.Budget {
+		return policy.NewBudget(size)
 	})
 }
 

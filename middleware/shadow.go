@@ -93,7 +93,7 @@ func (s *shadow) conclude(ctx context.Context, a *attempt, res mcp.Result) {
 func (s *shadow) cure(q *policy.Attempt, st *policy.State) {
 	cl := s.call
 	switch {
-	case q.Outcome == observe.SessionLost && !q.SessionEnded && s.core.resolver.Reads(cl.server.name).Session.Heal:
+	case q.Outcome == observe.SessionLost && !q.SessionEnded && s.call.rules.Reads(cl.server.name).Session.Heal:
 		s.would(wouldRenew, "the server does not know the session", 0)
 		q.Delivery, st.Healed = observe.Refused, true
 	case cl.protocolVersion() >= sessionlessVersion && cl.tool.CuredByRefresh(*q):
@@ -168,7 +168,7 @@ func (s *shadow) admit(ctx context.Context) {
 		}
 	}
 	if refused := e.enter(); refused != nil {
-		s.would(wouldRefuse, refused.Reason, refused.retryIn)
+		s.would(wouldRefuse, refused.Reason, refused.says.wait)
 		e.onServer, e.onTool = ignore, ignore
 	}
 }

@@ -72,9 +72,9 @@ func (t *Transport) watchPost(p *post) (*http.Response, error) {
 		p.end()
 		return resp, err
 	}
-	wait, hasWait := retryAfter(resp.Header)
 	p.status, p.media, p.httpVersion = resp.StatusCode, mediaType(resp.Header), httpVersion(resp)
-	p.evidence.respond(p, cleanType(resp.Header), wait, hasWait, doNotRetry(resp.Header))
+	p.evidence.respond(p, cleanType(resp.Header))
+	p.heedHead(resp.Header)
 	p.update(func(s *observe.Post) { s.Location = observe.Redact(observe.URLOrigin(location(resp)), maxLocation) })
 	if resp.Body == nil {
 		p.conclude(p.classify(resp.Header, nil))

@@ -32,6 +32,7 @@ const (
 // waiting is done here, where the caller's context counts and no POST is under way.
 func (c *core) converse(ctx context.Context, cl *call, ev *evidence, next mcp.MethodHandler) (mcp.Result, error) {
 	for n := 0; ; n++ {
+		cl.announce(ctx)
 		res, err := cl.invoke(ctx, next)
 		off, ok := putOff(res, err)
 		if !ok || n == maxPutOffs || ev.questions() >= maxRounds {

@@ -5,7 +5,6 @@ import (
 	"net/http"
 	"net/http/httptrace"
 	"strings"
-	"time"
 
 	"github.com/surecall/surecall/observe"
 	"github.com/surecall/surecall/policy"
@@ -55,7 +54,7 @@ type Transport struct {
 	core  *core
 	alarm alarm // for the limits of all its POSTs
 
-	sessions registry[*httpSession] // by endpoint and the id that the SDK knows
+	sessions registry[target, *httpSession] // by endpoint and the id that the SDK knows
 	requests serverRequests
 }
 
@@ -155,6 +154,7 @@ func (t *Transport) handshake(req *http.Request, e envelope) (*http.Response, er
 		return nil, err
 	}
 	p.look(resp)
+	p.heedHead(resp.Header)
 	p.conclude(handshakeVerdict(resp.StatusCode))
 	t.acquaint(p, resp)
 	resp.Body = &watchedBody{resp.Body, p}
@@ -233,26 +233,6 @@ func (t *Transport) send(p *post) (*http.Response, error) {
 
 var errNoResponse = errors.New("the base transport gave neither a response nor an error")
 
-// retryAfter reads the server's wait. A date is compared with the server's own, if
-// it sent one: the two clocks need not agree.
-func retryAfter(h http.Header) (time.Duration, bool) {
-	value := h.Get("Retry-After")
-	if value == "" {
-		return 0, false
-	}
-	now, err := http.ParseTime(h.Get("Date"))
-	if err != nil {
-		now = time.Now()
-	}
-	return policy.ParseRetryAfter(value, now)
-}
-
-// doNotRetry reads a server's explicit word that a request is not to be sent again.
-// There is no standard for it; these are the names in use.
-func doNotRetry(h http.Header) bool {
-	return h.Get("Stripe-Should-Retry") == "false" || h.Get("X-Should-Retry") == "false"
-}
-
 // withHeaders returns h with more headers; h itself stays as it is.
 func withHeaders(h http.Header, more map[string]string) http.Header {
 	if len(more) == 0 {
@@ -267,12 +247,11 @@ func withHeaders(h http.Header, more map[string]string) http.Header {
 
 // look records status and headers of a response, and corrects its session id.
 func (p *post) look(resp *http.Response) {
-	wait, hasWait := retryAfter(resp.Header)
 	p.status, p.media, p.httpVersion = resp.StatusCode, mediaType(resp.Header), httpVersion(resp)
 	if p.status/100 == 2 {
 		p.session.serve(p.lease)
 	}
-	p.evidence.respond(p, cleanType(resp.Header), wait, hasWait, doNotRetry(resp.Header))
+	p.evidence.respond(p, cleanType(resp.Header))
 	p.session.show(resp, p.lease)
 	if correctSession(p.request, resp, isHandshake(p.envelope.method)) {
 		p.deviate(observe.DeviationSessionID)

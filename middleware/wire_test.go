@@ -108,6 +108,7 @@ func jsonAnswer(status int, body string, header ...string) *http.Response {
 type bench struct {
 	t       testing.TB
 	wire    *fakeWire
+	stack   *middleware.Stack
 	session *mcp.ClientSession
 
 	mu      sync.Mutex
@@ -147,7 +148,7 @@ func newBenchOf(t testing.TB, opts *mcp.ClientOptions, call func(int, posted) (*
 	if err != nil {
 		t.Fatalf("connect: %v", err)
 	}
-	b.session = cs
+	b.stack, b.session = stack, cs
 	return b
 }
 

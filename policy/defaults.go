@@ -19,6 +19,7 @@ func Defaults() Tool {
 			Backoff:       200 * time.Millisecond,
 			BackoffCap:    5 * time.Second,
 			RetryAfterCap: 60 * time.Second,
+			Signals:       Signals(),
 			Throttled:     true,
 			Budget:        10,
 		},

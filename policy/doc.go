@@ -5,7 +5,7 @@
 // is in force for one tool of one server (a [Resolver] remembers the answers);
 // [Tool.Decide] answers the only question of the retry loop. Resolving and
 // deciding are pure: time and randomness are arguments, nothing is read, nothing
-// is kept. Only [Load] touches a file; only [Resolver] and [Budget] hold state, and both are bounded.
+// is kept. Only [Load] and [Read] touch a file; only [Resolver] and [Budget] hold state, and both are bounded.
 //
 // A policy is written in Go or read from a file ([Load], [Parse], [Marshal]); the
 // names in a file are those of [Settings] in snake case. [Policy.Explain] says what it

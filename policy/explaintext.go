@@ -33,7 +33,7 @@ func (e *Explanation) String() string {
 func (e *Explanation) bounds() string {
 	value := func(f field) string { return fields[f].name + " is " + e.Settings[f-1].Value }
 	return "Every repeat is bounded: " + value(fieldRepeats) + ", " + value(fieldBudget) + "; the backoff doubles, and " + value(fieldBackoffCap) +
-		"; a server's wait (Retry-After) is kept in full, and " + value(fieldRetryAfterCap) + ", beyond which the call stops. " +
+		"; a server's wait is kept in full, and " + value(fieldRetryAfterCap) + ", beyond which the call stops. " +
 		"A wait that cannot end before the deadline stops the call at once, and so does a server's word not to repeat it. " +
 		"What may have run in an earlier attempt of the call counts in every later one."
 }

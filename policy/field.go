@@ -14,6 +14,8 @@ const (
 	fieldBackoff
 	fieldBackoffCap
 	fieldRetryAfterCap
+	fieldSignals
+	fieldAnnounce
 	fieldThrottled
 	fieldHealed
 	fieldBudget
@@ -67,6 +69,8 @@ var fields = [fieldCount]setting{
 	fieldBackoff:         {"retry.backoff", func(t *Tool, s *Settings) bool { return number(&t.Retry.Backoff, s.Retry.Backoff) }},
 	fieldBackoffCap:      {"retry.backoff_cap", func(t *Tool, s *Settings) bool { return number(&t.Retry.BackoffCap, s.Retry.BackoffCap) }},
 	fieldRetryAfterCap:   {"retry.retry_after_cap", func(t *Tool, s *Settings) bool { return number(&t.Retry.RetryAfterCap, s.Retry.RetryAfterCap) }},
+	fieldSignals:         {"retry.signals", func(t *Tool, s *Settings) bool { return names(&t.Retry.Signals, s.Retry.Signals) }},
+	fieldAnnounce:        {"retry.announce", func(t *Tool, s *Settings) bool { return flag(&t.Retry.Announce, s.Retry.Announce) }},
 	fieldThrottled:       {"retry.throttled", func(t *Tool, s *Settings) bool { return flag(&t.Retry.Throttled, s.Retry.Throttled) }},
 	fieldHealed:          {"retry.healed", func(t *Tool, s *Settings) bool { return flag(&t.Retry.Healed, s.Retry.Healed) }},
 	fieldBudget:          {"retry.budget", func(t *Tool, s *Settings) bool { return number(&t.Retry.Budget, s.Retry.Budget) }},

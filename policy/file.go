@@ -47,6 +47,16 @@ func (e *FileError) Error() string {
 
 // Load reads a policy from a file; see [Parse].
 func Load(path string) (*Policy, error) {
+	data, err := Read(path)
+	if err != nil {
+		return nil, err
+	}
+	return Parse(path, data)
+}
+
+// Read returns the text of a file for [Parse], and of one that is too large no more than
+// shows that.
+func Read(path string) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -56,7 +66,7 @@ func Load(path string) (*Policy, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return Parse(path, data)
+	return data, nil
 }
 
 // Parse reads a policy from the text of a file, in YAML or JSON; docs/policy.md has
@@ -252,8 +262,15 @@ func short(s string) string {
 // invalid places what Validate reports.
 func (r *reader) invalid(e *RuleError) {
 	at := r.rules[e.Index]
-	if at.broken && e.Problem == setsNothing {
-		return
+	switch e.Problem {
+	case setsNothing:
+		if at.broken {
+			return
+		}
+	case noneHarmless, noneKeyed: // as far as the rules could be read
+		if slices.ContainsFunc(r.rules, func(n ruleNodes) bool { return n.broken }) {
+			return
+		}
 	}
 	n := at.rule
 	for _, v := range at.values {

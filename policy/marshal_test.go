@@ -44,7 +44,8 @@ func TestMarshalEverySetting(t *testing.T) {
 				r := policy.Rule{Name: "r"}
 				v := policy.SettingAt(&r.Settings, name)
 				v.Set(anyValue(t, v.Type(), memberAt(name), name))
-				p := &policy.Policy{Rules: []policy.Rule{r}}
+				keyed := policy.Rule{Name: "keyed", Tool: "keyed", Settings: policy.Settings{Safety: policy.Keyed}}
+				p := &policy.Policy{Rules: []policy.Rule{keyed, r}}
 				if p.Validate() != nil {
 					return
 				}

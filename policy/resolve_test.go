@@ -18,7 +18,7 @@ func TestDefaults(t *testing.T) {
 		Safety: policy.Unsafe,
 		Retry: policy.EffectiveRetry{
 			Repeats: 2, Backoff: 200 * time.Millisecond, BackoffCap: 5 * time.Second,
-			RetryAfterCap: time.Minute, Throttled: true, Budget: 10,
+			RetryAfterCap: time.Minute, Signals: policy.Signals(), Throttled: true, Budget: 10,
 		},
 		Limits:    policy.Limits{Connect: 10 * time.Second, Silence: 5 * time.Minute, Call: 10 * time.Minute},
 		Session:   policy.EffectiveSession{Heal: true, Timeout: 10 * time.Second},
@@ -168,7 +168,7 @@ func TestNegativeIsOff(t *testing.T) {
 		MaxResult: 1,
 	}
 	got := (&policy.Policy{Rules: []policy.Rule{{Settings: off}, {Settings: on}}}).Resolve("", "", nil)
-	want := policy.EffectiveRetry{Throttled: true}
+	want := policy.EffectiveRetry{Signals: policy.Signals(), Throttled: true}
 	if !reflect.DeepEqual(got.Retry, want) || got.Limits != (policy.Limits{}) || got.Breaker != (policy.Breaker{}) || got.Session.Timeout != 0 ||
 		got.Limiter != (policy.EffectiveLimiter{}) || got.MaxResult != 0 {
 		t.Errorf("got %+v", *got)

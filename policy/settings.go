@@ -85,9 +85,15 @@ type Retry struct {
 	Backoff time.Duration `off:"no wait"`
 	// BackoffCap bounds the backoff. Default 5 s; negative is no bound.
 	BackoffCap time.Duration `off:"no cap"`
-	// RetryAfterCap bounds a server's Retry-After: a longer one stops the call, it
-	// is never shortened. Default 60 s; negative is no bound.
+	// RetryAfterCap bounds a server's wait: a longer one stops the call, it is never
+	// shortened. Default 60 s; negative is no bound.
 	RetryAfterCap time.Duration `off:"no cap"`
+	// Signals lists the dialects in which a server's wait is read (the names of
+	// [Signal]). Default all. A server's word not to repeat a call is read in any case.
+	Signals []string `form:"signal"`
+	// Announce tells the server with each attempt its number, and the time that is left,
+	// in _meta. Default false.
+	Announce *bool
 	// Throttled lets 429 and 425 be believed to strike before execution, so that
 	// even an unsafe tool is repeated. Default true. Where it is false they count
 	// as unknown: harmless tools are still repeated, unsafe ones are not.

@@ -11,7 +11,8 @@ import (
 	"time"
 )
 
-// A Signal is a dialect in which servers and gateways say when to come back.
+// A Signal is a dialect in which servers and gateways say when to come back
+// (retry.signals).
 type Signal string
 
 const (
@@ -37,6 +38,16 @@ func Signals() []Signal {
 
 // Valid reports whether s is one of the constants above.
 func (s Signal) Valid() bool { return slices.Contains(Signals(), s) }
+
+// The names in _meta under which an attempt is announced (retry.announce).
+const (
+	// MetaAttempt is the number of the attempt within its call: 1, then 2 for the first
+	// repeat.
+	MetaAttempt = "io.github.surecall/attempt"
+	// MetaTimeLeft is how many milliseconds the call had left when the attempt began:
+	// nobody waits for an answer that comes later. Missing where there is no deadline.
+	MetaTimeLeft = "io.github.surecall/time-left-ms"
+)
 
 // A Reply is what an answer can say about coming back.
 type Reply struct {

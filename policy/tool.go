@@ -43,6 +43,8 @@ type EffectiveRetry struct {
 	Backoff         time.Duration
 	BackoffCap      time.Duration // zero is no cap
 	RetryAfterCap   time.Duration // zero is no cap
+	Signals         []Signal
+	Announce        bool
 	Throttled       bool
 	Healed          bool
 	Budget          float64 // zero is no budget: unlimited

@@ -51,6 +51,7 @@ func (p *Policy) problems() []*RuleError {
 	var found []*RuleError
 	named := make(map[string]bool, len(p.Rules))
 	var before cover
+	harmless := p.harmless()
 	for i := range p.Rules {
 		r := &p.Rules[i]
 		c := check{rule: r.label(i), index: i}
@@ -58,9 +59,10 @@ func (p *Policy) problems() []*RuleError {
 		c.isLast(r, len(p.Rules)-1)
 		c.globs(r)
 		c.settings(&r.Settings)
+		c.keyHeader(r, harmless)
 		c.retry(&r.Settings.Retry)
 		c.endless(&r.Settings)
-		c.unsafe(&r.Settings)
+		c.unsafe(r, harmless)
 		c.session(r)
 		c.counts(p, &before)
 		found = append(found, c.found...)
@@ -156,7 +158,6 @@ func (c *check) settings(s *Settings) {
 	if !finite(s.Limiter.Rate) {
 		c.report(fields[fieldRate].name, "not a finite number; a negative one is no limit")
 	}
-	c.keyHeader(s)
 	c.keyNames(&s.Key)
 	c.reconcile(s)
 }
@@ -194,7 +195,8 @@ func (c *check) reconcile(s *Settings) {
 
 // keyHeader: without a server that honours the key, a key header only invites
 // layers below to repeat the call (net/http does so).
-func (c *check) keyHeader(s *Settings) {
+func (c *check) keyHeader(r *Rule, h *harmless) {
+	s := &r.Settings
 	name := s.Key.Header
 	setting := fields[fieldKeyHeader].name
 	switch {
@@ -202,6 +204,8 @@ func (c *check) keyHeader(s *Settings) {
 		return
 	case s.Safety != "" && s.Safety != Keyed:
 		c.report(setting, "only keyed tools have a key header")
+	case s.Safety == "" && !h.reaches(r, true):
+		c.report(setting, noneKeyed)
 	}
 	switch {
 	case !isToken(name):
@@ -219,6 +223,8 @@ func (c *check) keyNames(k *Key) {
 	switch {
 	case strings.ContainsAny(k.Meta, " \t\r\n"):
 		c.report(fields[fieldKeyMeta].name, strconv.Quote(k.Meta)+" holds white space")
+	case k.Meta == MetaAttempt, k.Meta == MetaTimeLeft:
+		c.report(fields[fieldKeyMeta].name, strconv.Quote(k.Meta)+" already has a meaning of its own")
 	case slash && len(labels) > 1 && (labels[1] == "mcp" || labels[1] == "modelcontextprotocol"):
 		c.report(fields[fieldKeyMeta].name, strconv.Quote(k.Meta)+" has a prefix that MCP keeps for itself")
 	}
@@ -234,6 +240,11 @@ func (c *check) retry(r *Retry) {
 	for i, name := range r.Outcomes {
 		if problem := badOutcome(observe.Outcome(name)); problem != "" {
 			c.reportItem(fields[fieldOutcomes].name, i, strconv.Quote(name)+" "+problem+didYouMean(name, formWords["outcome"]))
+		}
+	}
+	for i, name := range r.Signals {
+		if !Signal(name).Valid() {
+			c.reportItem(fields[fieldSignals].name, i, strconv.Quote(name)+" is not a signal"+didYouMean(name, formWords["signal"]))
 		}
 	}
 	c.statuses(fieldStatuses, r.Statuses)
@@ -282,8 +293,15 @@ func (c *check) statuses(f field, statuses []int) {
 
 // unsafe: what is repeated for harmless tools only has no effect on an unsafe one,
 // and whoever wrote it expects one.
-func (c *check) unsafe(s *Settings) {
-	if s.Safety != Unsafe {
+func (c *check) unsafe(r *Rule, h *harmless) {
+	s := &r.Settings
+	var problem string
+	switch {
+	case s.Safety == Unsafe:
+		problem = "an unsafe tool is never repeated for this"
+	case s.Safety == "" && !h.reaches(r, false):
+		problem = noneHarmless
+	default:
 		return
 	}
 	for _, of := range []struct {
@@ -296,7 +314,7 @@ func (c *check) unsafe(s *Settings) {
 		{fieldToolErrors, len(s.Retry.ToolErrors)},
 	} {
 		if of.n > 0 {
-			c.report(fields[of.field].name, "an unsafe tool is never repeated for this")
+			c.report(fields[of.field].name, problem)
 		}
 	}
 }

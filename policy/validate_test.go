@@ -40,7 +40,9 @@ func TestValidate(t *testing.T) {
 		return settings(policy.Settings{Safety: s, Reconcile: &r})
 	}
 	paid := policy.AnswerMatch{At: "/status", In: []string{"paid"}}
-	retry := func(r policy.Retry) policy.Rule { return settings(policy.Settings{Retry: r}) }
+	retry := func(r policy.Retry) policy.Rule {
+		return settings(policy.Settings{TrustAnnotations: new(true), Retry: r})
+	}
 	key := func(s policy.Safety, header string) policy.Rule {
 		return settings(policy.Settings{Safety: s, Key: policy.Key{Header: header}})
 	}
@@ -64,6 +66,10 @@ func TestValidate(t *testing.T) {
 		{"unknown safety", settings(policy.Settings{Safety: "read-only"}), []string{"r: safety"}},
 		{"key in _meta", settings(policy.Settings{Key: policy.Key{Meta: "com.example/key", Argument: "/a/b"}}), nil},
 		{"key in _meta of MCP", settings(policy.Settings{Key: policy.Key{Meta: "io.modelcontextprotocol/key"}}), []string{"r: key.meta"}},
+		{"key in _meta of an attempt", settings(policy.Settings{Key: policy.Key{Meta: policy.MetaAttempt}}), []string{"r: key.meta"}},
+		{"signals", settings(policy.Settings{Retry: policy.Retry{Signals: []string{"retry_after", "error_data"}}}), nil},
+		{"no signals", settings(policy.Settings{Retry: policy.Retry{Signals: []string{}}}), nil},
+		{"unknown signal", settings(policy.Settings{Retry: policy.Retry{Signals: []string{"Retry-After"}}}), []string{"r: retry.signals"}},
 		{"key in _meta with a space", settings(policy.Settings{Key: policy.Key{Meta: "my key"}}), []string{"r: key.meta"}},
 		{"argument with an empty step", settings(policy.Settings{Key: policy.Key{Argument: "/a//b"}}), []string{"r: key.argument"}},
 		{"reconcile", look(policy.Unsafe, policy.Reconcile{Tool: "find", Arguments: map[string]string{"a": "/b", "k": policy.ReconcileKey}, Happened: paid}), nil},
@@ -107,7 +113,8 @@ func TestValidate(t *testing.T) {
 			[]string{"r: session.heal", "r: session.timeout"}},
 
 		{"key header", key(policy.Keyed, "Idempotency-Key"), nil},
-		{"key header for keyed tools of another rule", key("", "X-Request-Key"), nil},
+		{"key header for what the server calls keyed", settings(policy.Settings{TrustAnnotations: new(true), Key: policy.Key{Header: "X-Request-Key"}}), nil},
+		{"key header for no tool", key("", "X-Request-Key"), []string{"r: key.header"}},
 		{"key header on an unsafe rule", key(policy.Unsafe, "Idempotency-Key"), []string{"r: key.header"}},
 		{"key header on a read-only rule", key(policy.ReadOnly, "Idempotency-Key"), []string{"r: key.header"}},
 		{"key header with a space", key(policy.Keyed, "Idempotency Key"), []string{"r: key.header"}},
@@ -118,6 +125,10 @@ func TestValidate(t *testing.T) {
 		{"names on an unsafe rule", settings(policy.Settings{Safety: policy.Unsafe, Retry: policy.Retry{
 			Codes: []int64{1}, Statuses: []int{404}, Outcomes: []string{"TOOL_ERROR"}, ToolErrors: []string{"x"}}}),
 			[]string{"r: retry.codes", "r: retry.statuses", "r: retry.outcomes", "r: retry.tool_errors"}},
+		{"names for no harmless tool", settings(policy.Settings{Retry: policy.Retry{
+			Codes: []int64{1}, Statuses: []int{404}, Outcomes: []string{"TOOL_ERROR"}, ToolErrors: []string{"x"}}}),
+			[]string{"r: retry.codes", "r: retry.statuses", "r: retry.outcomes", "r: retry.tool_errors"}},
+		{"none for no harmless tool", settings(policy.Settings{Retry: policy.Retry{Codes: []int64{}}}), nil},
 		{"refused on an unsafe rule", settings(policy.Settings{Safety: policy.Unsafe, Retry: policy.Retry{RefusedCodes: []int64{1}, RefusedStatuses: []int{529}}}), nil},
 	} {
 		t.Run(row.name, func(t *testing.T) {

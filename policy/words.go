@@ -23,6 +23,7 @@ var words = map[reflect.Type][]string{
 var formWords = map[string][]string{
 	"outcome":   texts(repeatable()),
 	"deviation": texts(observe.Deviations()),
+	"signal":    texts(Signals()),
 }
 
 // repeatable are the outcomes that a rule can name.

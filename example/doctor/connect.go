@@ -56,6 +56,9 @@ func (d *doctor) noteDiscovery(next mcp.MethodHandler) mcp.MethodHandler {
 func (d *doctor) connect(ctx context.Context) error {
 	within, cancel := context.WithTimeout(ctx, d.timeout)
 	defer cancel()
+	if d.server != "" {
+		within = observe.WithServer(within, d.server)
+	}
 	session, err := d.client().Connect(within, d.transport(), &mcp.ClientSessionOptions{ProtocolVersion: d.protocol})
 	if err != nil {
 		return fmt.Errorf("cannot connect to %s: %s", d.address(), d.whyUnconnected(within, err))
@@ -76,11 +79,11 @@ func (d *doctor) transport() mcp.Transport {
 }
 
 // address names the server, without query and credentials.
-func (d *doctor) address() string {
-	if d.endpoint == nil {
-		return plain(d.label(), 60)
+func (o *options) address() string {
+	if o.endpoint == nil {
+		return plain(o.label(), 60)
 	}
-	return observe.RedactURL(d.endpoint)
+	return observe.RedactURL(o.endpoint)
 }
 
 // introduce says to whom the session is.

@@ -11,6 +11,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/surecall/surecall/middleware"
+	"github.com/surecall/surecall/policy"
 )
 
 // A doctor examines one server in one session.
@@ -21,6 +22,7 @@ type doctor struct {
 	stack          *middleware.Stack
 	answerer       *answerer
 
+	linted       *policy.Policy // the file of -lint
 	session      *mcp.ClientSession
 	undiscovered error  // of server/discover
 	release      func() // lets go of what is below the session
@@ -44,12 +46,14 @@ func newDoctor(o *options, stdin io.Reader, stdout, stderr io.Writer) *doctor {
 	return d
 }
 
-// examine lists the tools and makes the calls, as asked. The error says in one line
+// examine tells of the tools and makes the calls, as asked. The error says in one line
 // what did not go well.
 func (d *doctor) examine(ctx context.Context) error {
-	var unlisted error
-	if d.list {
-		unlisted = d.listTools(ctx)
+	tools, unlisted := d.tools(ctx)
+	if unlisted == nil {
+		d.warn(tools)
+		d.showList(tools)
+		d.explainAll(tools)
 	}
 	return both(unlisted, d.callAll(ctx))
 }

@@ -16,6 +16,8 @@ import (
 
 // usage is 80 columns wide.
 const usage = `Usage: doctor -endpoint URL | -command 'prog args'  [flags]
+       doctor [-policy FILE] [-server NAME] -explain TOOL
+       doctor -lint FILE
 
   -endpoint URL       the server's Streamable HTTP endpoint
   -command 'prog x'   or a server to start and talk to over stdin and stdout;
@@ -27,6 +29,16 @@ const usage = `Usage: doctor -endpoint URL | -command 'prog args'  [flags]
                       idempotent, keyed, unsafe; repeatable, the first that
                       matches counts; default unsafe: what may have run is
                       never repeated
+  -policy FILE        the policy for the calls, from a file; -safety and
+                      -surface count before its rules
+  -server NAME        what the policy's rules call the server; default its
+                      endpoint, or the name of the program
+  -explain TOOL       print what the policy comes to for a tool: every setting
+                      with the place it comes from, and what is done after
+                      every outcome; repeatable; needs no server
+  -lint FILE          check a policy file; with a server, warn also of rules
+                      that match none of its tools, and of tools whose safety
+                      no rule sets
   -protocol VERSION   protocol version to ask for, such as 2025-11-25;
                       default the newest
   -header 'N: value'  add an HTTP header to every request; repeatable
@@ -40,8 +52,8 @@ const usage = `Usage: doctor -endpoint URL | -command 'prog args'  [flags]
                       default ask. An address is never opened.
   -json               one record a line on stdout, everything else to stderr
 
-Exit status: 0 every call ended in TOOL_SUCCESS, 1 one did not, 2 nothing could
-be run.
+Exit status: 0 every call ended in TOOL_SUCCESS, 1 one did not, or the file of
+-lint is wrong, 2 nothing could be run.
 `
 
 // options are what the command line asks for.
@@ -50,6 +62,9 @@ type options struct {
 	command  []string
 	calls    []request
 	list     bool
+	explain  []string
+	lint     string // a file
+	server   string // the policy's name for it, if another than its own
 	policy   *policy.Policy
 	protocol string
 	headers  http.Header
@@ -67,10 +82,16 @@ func (o *options) label() string {
 	return filepath.Base(o.command[0])
 }
 
+// hasServer reports whether there is a server to talk to.
+func (o *options) hasServer() bool { return o.endpoint != nil || len(o.command) > 0 }
+
+// readsPolicy reports whether something is asked that needs no server.
+func (o *options) readsPolicy() bool { return len(o.explain) > 0 || o.lint != "" }
+
 // given are the flags as they were written.
 type given struct {
-	endpoint, command, protocol, surface string
-	calls, safeties, headers             []string
+	endpoint, command, protocol, surface, policy string
+	calls, safeties, headers                     []string
 }
 
 // parse reads the command line. Its errors hold no header value and no query of an
@@ -83,9 +104,13 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&g.endpoint, "endpoint", "", "")
 	f.StringVar(&g.command, "command", "", "")
 	f.StringVar(&g.protocol, "protocol", "", "")
-	f.StringVar(&g.surface, "surface", string(policy.SurfaceCaller), "")
+	f.StringVar(&g.surface, "surface", "", "")
 	f.Func("call", "", appendTo(&g.calls))
 	f.Func("safety", "", appendTo(&g.safeties))
+	f.StringVar(&g.policy, "policy", "", "")
+	f.StringVar(&o.server, "server", "", "")
+	f.Func("explain", "", appendTo(&o.explain))
+	f.StringVar(&o.lint, "lint", "", "")
 	f.Func("header", "", appendTo(&g.headers))
 	f.BoolVar(&o.list, "list", false, "")
 	f.BoolVar(&o.json, "json", false, "")
@@ -124,6 +149,8 @@ func (o *options) take(g *given) error {
 
 func (o *options) takeServer(g *given) error {
 	switch {
+	case g.endpoint == "" && g.command == "" && len(g.calls) == 0 && !o.list && o.readsPolicy():
+		return nil
 	case g.endpoint == "" && g.command == "":
 		return errors.New("no server: -endpoint or -command is needed, -h tells more")
 	case g.endpoint != "" && g.command != "":
@@ -145,7 +172,7 @@ func (o *options) takeServer(g *given) error {
 }
 
 func (o *options) takeCalls(g *given) error {
-	if len(g.calls) == 0 && !o.list {
+	if len(g.calls) == 0 && !o.list && !o.readsPolicy() {
 		return errors.New("nothing to do: -call or -list is needed, -h tells more")
 	}
 	for i, s := range g.calls {

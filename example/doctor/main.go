@@ -4,8 +4,9 @@
 //	go run ./example/doctor -endpoint http://127.0.0.1:3001/mcp -list -call 'echo={"message":"hi"}'
 //	go run ./example/doctor -command 'node server.js' -call 'echo={"message":"hi"}' -json
 //
-// It ends with status 0 when every call ended in TOOL_SUCCESS, 1 when one did not,
-// 2 when nothing could be run; on 1 and 2 one line on standard error says why. See
+// It ends with status 0 when every call ended in TOOL_SUCCESS, 1 when one did not or a
+// policy file is wrong, 2 when nothing could be run; on 1 and 2 one line on standard
+// error says why. See
 // README.md for the flags.
 package main
 
@@ -22,7 +23,7 @@ import (
 
 const (
 	exitOK     = 0 // every call ended in TOOL_SUCCESS
-	exitFailed = 1 // a call, or the list, did not
+	exitFailed = 1 // a call did not, or the list, or a policy file is wrong
 	exitUnrun  = 2 // nothing could be run
 )
 
@@ -48,9 +49,18 @@ func run(ctx context.Context, args []string, stdin io.Reader, stdout, stderr io.
 	out := &output{Writer: stdout}
 	d := newDoctor(o, stdin, out, stderr)
 	defer d.close()
-	if err := d.connect(ctx); err != nil {
+	if err := d.checkFile(); err != nil {
 		complain(stderr, err)
-		return exitUnrun
+		if errors.Is(err, errUnread) {
+			return exitUnrun
+		}
+		return exitFailed
+	}
+	if d.hasServer() {
+		if err := d.connect(ctx); err != nil {
+			complain(stderr, err)
+			return exitUnrun
+		}
 	}
 	err = d.examine(ctx)
 	if err = both(err, out.err); err != nil {
