@@ -47,6 +47,7 @@ type orders struct {
 	Silent bool     `json:"silent,omitempty"` // no answer
 	Ask    bool     `json:"ask,omitempty"`    // a question first, once
 	Exit   bool     `json:"exit,omitempty"`
+	Heir   bool     `json:"heir,omitempty"` // a process is left behind that holds the output
 	Deaf   bool     `json:"deaf,omitempty"` // nothing is read from then on
 	Shed   int      `json:"shed,omitempty"` // calls that are put off, before the answer
 	Work   int      `json:"work,omitempty"` // steps of 50 ms with progress, before the answer
@@ -132,6 +133,11 @@ func (s *lineServer) call(r *lineRequest) bool {
 	}
 	for _, text := range o.Say {
 		s.say(r, text)
+	}
+	if o.Heir {
+		heir := exec.Command("sleep", "8")
+		heir.Stdout, heir.Stderr = os.Stdout, os.Stderr
+		_ = heir.Start()
 	}
 	switch {
 	case o.Exit:

@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -448,6 +449,39 @@ func TestStdioServerDies(t *testing.T) {
 			}
 			if c.effects(tool) != 1 || c.effects("send_mail") != 0 {
 				t.Errorf("%d and %d effects", c.effects(tool), c.effects("send_mail"))
+			}
+		}
+	})
+}
+
+// TestStdioServerDiesBehindAnother: a process that the server leaves behind holds its
+// output and its stderr; its death is told at once nevertheless, and its last answer
+// still counts.
+func TestStdioServerDiesBehindAnother(t *testing.T) {
+	onVersions(t, func(t *testing.T, version string) {
+		for _, answered := range []bool{false, true} {
+			c := newChild(t, version)
+			c.Stderr = new(bytes.Buffer)
+			r := newLineRig(t, version, func(s *middleware.Stack) mcp.Transport { return s.CommandTransport(c.Cmd) })
+			o := orders{Heir: true, Exit: true}
+			if answered {
+				o.Say = []string{goodLine}
+			}
+			late := lateness(0)
+			_, rec, err := r.call("pay", o, 20*time.Second)
+			if over := late(); over > 2*time.Second || (err == nil) != answered {
+				t.Errorf("after %v: %v", over, err)
+			}
+			if !answered && (rec.Outcome != observe.NetworkError || rec.Delivery != observe.Unknown || len(rec.Attempts) != 1) {
+				t.Errorf("record %+v", rec)
+			}
+			late = lateness(0)
+			var exit *exec.ExitError
+			if err := r.session.Close(); !errors.As(err, &exit) || exit.ExitCode() != 3 || late() > 2*time.Second {
+				t.Errorf("closing: %v", err)
+			}
+			if c.effects("pay") != 1 {
+				t.Errorf("%d effects", c.effects("pay"))
 			}
 		}
 	})
