@@ -34,10 +34,11 @@ type lineServer struct {
 
 	mu        sync.Mutex
 	effects   map[string]int
-	metas     []map[string]any // of the calls
-	cancelled []string         // ids, as JSON
-	held      string           // id of the last call that got no answer
-	noise     string           // what is written before an answer, raw
+	metas     []map[string]any              // of the calls
+	cancelled []string                      // ids, as JSON
+	held      string                        // id of the last call that got no answer
+	noise     string                        // what is written before an answer, raw
+	write     func(*lineRequest, io.Writer) // writes before an answer, where it is set
 }
 
 // orders are the arguments of a call. In a line, %id% stands for the call's id, and
@@ -127,6 +128,9 @@ func (s *lineServer) call(r *lineRequest) bool {
 		if token, _ := json.Marshal(r.Params.Meta["progressToken"]); string(token) != "null" {
 			s.say(r, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, token, i))
 		}
+	}
+	if s.write != nil {
+		s.write(r, s.out)
 	}
 	if s.noise != "" {
 		s.say(r, s.noise)
