@@ -36,5 +36,5 @@ func newCore(opts *Options) *core {
 // unknownTool is the policy for a POST that no middleware has announced.
 func (c *core) unknownTool(req *http.Request) *policy.Tool {
 	// The header exists from 2026-07-28 on; without it the rules for any tool hold.
-	return c.resolver.Resolve(observe.RedactURL(req.URL), req.Header.Get("Mcp-Name"), nil)
+	return c.resolver.Resolve(observe.RedactURL(askedURL(req)), req.Header.Get("Mcp-Name"), nil)
 }
