@@ -22,6 +22,7 @@ type core struct {
 	hints     registry[policy.Annotations]
 	schemas   registry[any]
 	headers   registry[*paramHeaders] // of definitions that the SDK has not seen
+	refreshes registry[*refresher]    // of those
 }
 
 func newCore(opts *Options) *core {
