@@ -72,7 +72,7 @@ func (e *entry) pass(ctx context.Context) (refused *attempt) {
 		defer func() { e.call.breaker = graverState(e.server, e.tool) }()
 	}
 	for {
-		waited, refused := e.passGate(ctx)
+		waited, refused := e.passGate(ctx, e.call.next())
 		if refused == nil && !waited && e.call.isTool() {
 			waited, refused = e.passTool(ctx)
 		}
@@ -138,19 +138,19 @@ func (e *entry) answered() { e.tell(success, success) }
 // round takes a further round past the gate and the limiter. It is asked below the
 // SDK, whose loop the rounds are, on another goroutine.
 func (e *entry) round(ctx context.Context) (refused *attempt) {
-	if _, _, refused = e.core.takeToken(ctx, e.call); refused != nil {
+	if _, _, refused = e.core.takeToken(ctx, e.call, theRound); refused != nil {
 		return refused
 	}
 	for {
-		waited, refused := e.passGate(ctx)
+		waited, refused := e.passGate(ctx, theRound)
 		if refused != nil || !waited {
 			return refused
 		}
 	}
 }
 
-func (e *entry) passGate(ctx context.Context) (waited bool, refused *attempt) {
-	return hold(ctx, e.gate.remaining(time.Now()), true, "the server asked all callers to wait")
+func (e *entry) passGate(ctx context.Context, before string) (waited bool, refused *attempt) {
+	return hold(ctx, e.gate.remaining(time.Now()), true, "the server asked all callers to wait", before)
 }
 
 // abandon frees the breakers of an attempt that a panic ended: a half-open one would
@@ -165,13 +165,13 @@ func (e *entry) abandon() {
 // limit takes one token of the tool's limiter for the attempt.
 func (e *entry) limit(ctx context.Context) (waited bool, refused *attempt) {
 	if e.token == nil {
-		e.token, waited, refused = e.core.takeToken(ctx, e.call)
+		e.token, waited, refused = e.core.takeToken(ctx, e.call, e.call.next())
 	}
 	return waited, refused
 }
 
 // takeToken takes one token of the tool's limiter, and waits for it where it may.
-func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation, waited bool, refused *attempt) {
+func (c *core) takeToken(ctx context.Context, cl *call, before string) (token *rate.Reservation, waited bool, refused *attempt) {
 	l := cl.tool.Limiter
 	if l.Rate <= 0 {
 		return nil, false, nil
@@ -183,7 +183,7 @@ func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation
 	if !token.OK() {
 		return token, false, &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
 	}
-	waited, refused = hold(ctx, token.Delay(), !l.NoWait, "the rate limit is reached")
+	waited, refused = hold(ctx, token.Delay(), !l.NoWait, "the rate limit is reached", before)
 	if refused != nil {
 		token.Cancel()
 	}
@@ -219,9 +219,9 @@ func (c *core) toolBreaker(cl *call) *breaker {
 
 // hold waits for d, or refuses at once where it may not wait or the wait cannot end
 // before the deadline.
-func hold(ctx context.Context, d time.Duration, mayWait bool, reason string) (waited bool, refused *attempt) {
+func hold(ctx context.Context, d time.Duration, mayWait bool, reason, before string) (waited bool, refused *attempt) {
 	if ctx.Err() != nil {
-		return false, interrupted(ctx)
+		return false, interrupted(ctx, before)
 	}
 	if d <= 0 {
 		return false, nil
@@ -231,7 +231,7 @@ func hold(ctx context.Context, d time.Duration, mayWait bool, reason string) (wa
 		return false, &attempt{Judgement: local(observe.RateLimited, reason), retryIn: d, hasRetry: true}
 	}
 	if !sleep(ctx, d) {
-		return false, interrupted(ctx)
+		return false, interrupted(ctx, before)
 	}
 	return true, nil
 }
@@ -240,12 +240,28 @@ func breakerOpen(wait time.Duration) *attempt {
 	return &attempt{Judgement: local(observe.BreakerOpen, "the circuit breaker is open"), retryIn: wait, hasRetry: wait > 0}
 }
 
-// interrupted is the attempt that was not made because the context ended.
-func interrupted(ctx context.Context) *attempt {
-	if ctx.Err() == context.DeadlineExceeded {
-		return &attempt{Judgement: local(observe.Timeout, "the deadline passed before the call was sent"), err: ctx.Err()}
+// What a context can end before; see interrupted.
+const (
+	theCall   = "the call was sent"
+	theRepeat = "the call was sent again"
+	theRound  = "the next round of the call was sent"
+)
+
+// next is what an attempt sends.
+func (cl *call) next() string {
+	if len(cl.attempts) > 0 {
+		return theRepeat
 	}
-	return &attempt{Judgement: local(observe.Canceled, "the caller gave up before the call was sent"), err: ctx.Err()}
+	return theCall
+}
+
+// interrupted is the attempt that was not made because the context ended.
+func interrupted(ctx context.Context, before string) *attempt {
+	j := local(observe.Canceled, "the caller gave up before "+before)
+	if ctx.Err() == context.DeadlineExceeded {
+		j = local(observe.Timeout, "the deadline passed before "+before)
+	}
+	return &attempt{Judgement: j, err: ctx.Err()}
 }
 
 // local is a judgement of our own, before anything was sent.

@@ -127,7 +127,7 @@ func (e *schemaError) Error() string {
 // sent; nil where the server has answered.
 func (e *schemaError) attempt(ctx context.Context) *attempt {
 	if ctx.Err() != nil {
-		return interrupted(ctx)
+		return interrupted(ctx, theCall)
 	}
 	closed := errors.Is(e.cause, mcp.ErrConnectionClosed) // then the SDK sends nothing
 	j := observe.Judge(nil, observe.Return{Err: e.cause, Wire: closed})

@@ -24,16 +24,17 @@ const (
 // Mcp-Param-* headers of the next POSTs are built from it, below the SDK. The SDK
 // itself would look the tool up in its own cache, before the middlewares run, and
 // ListTools answers from there too (go-sdk v1.8.0); so the list is asked for here.
-func (l *loop) refresh(ctx context.Context, q policy.Attempt) {
+// It reports whether it tried.
+func (l *loop) refresh(ctx context.Context, q policy.Attempt) (tried bool) {
 	cl := l.call
 	if cl.session == nil || cl.protocolVersion() < sessionlessVersion || !cl.tool.CuredByRefresh(q) {
-		return
+		return false
 	}
 	at := target{cl.server.name, cl.tool.Name}
 	r := l.core.refreshes.get(at, func() *refresher { return &refresher{} })
 	if l.refreshSpent {
 		r.useless()
-		return
+		return false
 	}
 	used := cl.mirrored
 	l.refreshed = r.refresh(ctx, func() bool {
@@ -50,6 +51,7 @@ func (l *loop) refresh(ctx context.Context, q policy.Attempt) {
 		}
 		return ok
 	})
+	return true
 }
 
 // A refresher lets the definition of one tool be fetched once for all who miss it, and

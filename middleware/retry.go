@@ -54,7 +54,11 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 		if l.refusedBetween(a) {
 			return nil, err
 		}
-		d := l.decide(ctx, a, res)
+		question := l.question(a, res)
+		if l.refresh(ctx, question) && ctx.Err() != nil {
+			return l.interrupted(ctx, "the call ended while the tool's definition was fetched")
+		}
+		d := l.decide(ctx, a, question)
 		l.call.decision = d
 		if d.Action == policy.Stop {
 			if a.Outcome == observe.ToolSuccess {
@@ -63,15 +67,20 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 			return res, err
 		}
 		if !sleep(ctx, d.Wait) {
-			l.call.add(*interrupted(ctx))
-			l.call.decision = policy.Decision{Action: policy.Stop, Reason: "the call ended during the wait"}
-			return nil, ctx.Err()
+			return l.interrupted(ctx, "the call ended during the wait")
 		}
 		l.repeats++
 		l.healed = l.healed || a.Outcome == observe.SessionLost
 		l.refreshSpent = l.refreshed
 		l.resume(a)
 	}
+}
+
+// interrupted ends the call because its context has ended between two attempts.
+func (l *loop) interrupted(ctx context.Context, reason string) (mcp.Result, error) {
+	l.call.add(*interrupted(ctx, theRepeat))
+	l.call.decision = policy.Decision{Action: policy.Stop, Reason: reason}
+	return nil, ctx.Err()
 }
 
 // refusedBetween reports whether a repeat was refused locally: the call then ends
@@ -92,9 +101,7 @@ func (l *loop) refusedBetween(a *attempt) bool {
 }
 
 // decide asks the policy, and pays for a repeat.
-func (l *loop) decide(ctx context.Context, a *attempt, res mcp.Result) policy.Decision {
-	question := l.question(a, res)
-	l.refresh(ctx, question)
+func (l *loop) decide(ctx context.Context, a *attempt, question policy.Attempt) policy.Decision {
 	state := l.state(ctx, a)
 	d := l.call.tool.Decide(question, state)
 	if d.Action == policy.Repeat && !d.Cured && !l.budget.Take() {
