@@ -22,7 +22,7 @@ func (t *Transport) acquaint(p *post, resp *http.Response) {
 	resp.Body = o.answer
 	name := observe.ServerFrom(p.request.Context())
 	if name == "" {
-		name = observe.RedactURL(p.request.URL)
+		name = observe.RedactURL(askedURL(p.request))
 	}
 	s := &httpSession{transport: t, server: name, opening: o}
 	s.open(id)
@@ -42,7 +42,7 @@ func (t *Transport) acquaint(p *post, resp *http.Response) {
 
 // sessionKey is where a session is found by the id that the SDK knows.
 func sessionKey(req *http.Request, shown string) target {
-	return target{observe.RedactURL(req.URL), shown}
+	return target{observe.RedactURL(askedURL(req)), shown}
 }
 
 // session returns the session that a request belongs to, or nil.

@@ -76,7 +76,7 @@ func (e *entry) pass(ctx context.Context) (refused *attempt) {
 		defer func() { e.call.breaker = graverState(e.server, e.tool) }()
 	}
 	for {
-		held, refused := e.passGate(ctx)
+		held, refused := e.passGate(ctx, e.call.next())
 		e.call.waited(observe.WaitGate, held)
 		waited := held > 0
 		if refused == nil && !waited && e.call.isTool() {
@@ -144,10 +144,10 @@ func (e *entry) answered() { e.tell(success, success) }
 // round takes a further round past the gate and the limiter. It is asked below the
 // SDK, whose loop the rounds are, on another goroutine.
 func (e *entry) round(ctx context.Context, p *post) (refused *attempt) {
-	_, held, refused := e.core.takeToken(ctx, e.call)
+	_, held, refused := e.core.takeToken(ctx, e.call, theRound)
 	p.waited(observe.WaitLimiter, held)
 	for refused == nil {
-		if held, refused = e.passGate(ctx); held == 0 {
+		if held, refused = e.passGate(ctx, theRound); held == 0 {
 			break
 		}
 		p.waited(observe.WaitGate, held)
@@ -155,8 +155,8 @@ func (e *entry) round(ctx context.Context, p *post) (refused *attempt) {
 	return refused
 }
 
-func (e *entry) passGate(ctx context.Context) (held time.Duration, refused *attempt) {
-	return hold(ctx, e.gate.remaining(time.Now()), true, observe.WaitGate)
+func (e *entry) passGate(ctx context.Context, before string) (held time.Duration, refused *attempt) {
+	return hold(ctx, e.gate.remaining(time.Now()), true, observe.WaitGate, before)
 }
 
 // abandon frees the breakers of an attempt that a panic ended: a half-open one would
@@ -174,13 +174,13 @@ func (e *entry) limit(ctx context.Context) (waited bool, refused *attempt) {
 		return false, nil
 	}
 	var held time.Duration
-	e.token, held, refused = e.core.takeToken(ctx, e.call)
+	e.token, held, refused = e.core.takeToken(ctx, e.call, e.call.next())
 	e.call.waited(observe.WaitLimiter, held)
 	return held > 0, refused
 }
 
 // takeToken takes one token of the tool's limiter, and waits for it where it may.
-func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation, held time.Duration, refused *attempt) {
+func (c *core) takeToken(ctx context.Context, cl *call, before string) (token *rate.Reservation, held time.Duration, refused *attempt) {
 	l := cl.tool.Limiter
 	if l.Rate <= 0 {
 		return nil, 0, nil
@@ -189,7 +189,7 @@ func (c *core) takeToken(ctx context.Context, cl *call) (token *rate.Reservation
 	if !token.OK() {
 		return token, 0, &attempt{Judgement: local(observe.RateLimited, "the limiter never lets a call through")}
 	}
-	held, refused = hold(ctx, token.Delay(), !l.NoWait, observe.WaitLimiter)
+	held, refused = hold(ctx, token.Delay(), !l.NoWait, observe.WaitLimiter, before)
 	if refused != nil {
 		token.Cancel()
 	}
@@ -249,9 +249,9 @@ var holdReasons = map[observe.WaitReason]string{
 
 // hold waits for d, or refuses at once where it may not wait or the wait cannot end
 // before the deadline. It returns how long it waited.
-func hold(ctx context.Context, d time.Duration, mayWait bool, why observe.WaitReason) (held time.Duration, refused *attempt) {
+func hold(ctx context.Context, d time.Duration, mayWait bool, why observe.WaitReason, before string) (held time.Duration, refused *attempt) {
 	if ctx.Err() != nil {
-		return 0, interrupted(ctx)
+		return 0, interrupted(ctx, before)
 	}
 	if d <= 0 {
 		return 0, nil
@@ -264,7 +264,7 @@ func hold(ctx context.Context, d time.Duration, mayWait bool, why observe.WaitRe
 	ended := sleep(ctx, d)
 	held = time.Since(began)
 	if !ended {
-		return held, interrupted(ctx)
+		return held, interrupted(ctx, before)
 	}
 	return held, nil
 }
@@ -273,12 +273,28 @@ func breakerOpen(wait time.Duration) *attempt {
 	return &attempt{Judgement: local(observe.BreakerOpen, "the circuit breaker is open"), says: signals{wait: wait, hasWait: wait > 0}}
 }
 
-// interrupted is the attempt that was not made because the context ended.
-func interrupted(ctx context.Context) *attempt {
-	if ctx.Err() == context.DeadlineExceeded {
-		return &attempt{Judgement: local(observe.Timeout, "the deadline passed before the call was sent"), err: ctx.Err()}
+// What a context can end before; see interrupted.
+const (
+	theCall   = "the call was sent"
+	theRepeat = "the call was sent again"
+	theRound  = "the next round of the call was sent"
+)
+
+// next is what an attempt sends.
+func (cl *call) next() string {
+	if len(cl.attempts) > 0 {
+		return theRepeat
 	}
-	return &attempt{Judgement: local(observe.Canceled, "the caller gave up before the call was sent"), err: ctx.Err()}
+	return theCall
+}
+
+// interrupted is the attempt that was not made because the context ended.
+func interrupted(ctx context.Context, before string) *attempt {
+	j := local(observe.Canceled, "the caller gave up before "+before)
+	if ctx.Err() == context.DeadlineExceeded {
+		j = local(observe.Timeout, "the deadline passed before "+before)
+	}
+	return &attempt{Judgement: j, err: ctx.Err()}
 }
 
 // local is a judgement of our own, before anything was sent.

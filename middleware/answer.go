@@ -7,7 +7,6 @@ import (
 	"math"
 	"mime"
 	"net/http"
-	"net/url"
 	"regexp"
 	"time"
 
@@ -99,9 +98,16 @@ func (p *post) rewritten(message []byte, v *observe.Verdict) []byte {
 // or the SDK has to see it.
 func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error) {
 	defer p.end()
-	if followed(p, resp) {
+	p.update(func(s *observe.Post) {
+		s.Location = observe.Redact(observe.URLOrigin(location(p.request, resp)), maxLocation)
+	})
+	if redirection(p.request, resp) != nil {
 		p.heedHead(resp.Header)
-		p.conclude(observe.Classify(observe.Answer{Status: resp.StatusCode}, nil))
+		v := observe.Classify(observe.Answer{Status: resp.StatusCode}, nil)
+		if _, n := redirects(p.request); n >= maxRedirects-1 {
+			v.Reason = "the server redirects again and again"
+		}
+		p.conclude(v)
 		drain(resp.Body)
 		// For the SDK, should the host's client not follow after all.
 		setBody(resp, synthetic(p.envelope.id, p.err()))
@@ -115,7 +121,6 @@ func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error
 	p.weigh(&v, body)
 	p.heedRefusal(resp.Header, &v)
 	p.conclude(v)
-	p.update(func(s *observe.Post) { s.Location = observe.Redact(observe.URLOrigin(location(resp)), maxLocation) })
 	p.excerpt(body)
 	switch {
 	case isAuth(resp.StatusCode):
@@ -127,32 +132,6 @@ func (t *Transport) refusal(p *post, resp *http.Response) (*http.Response, error
 		return nil, p.err()
 	}
 	return resp, nil
-}
-
-// followed reports whether the HTTP client may follow a redirect: only one that
-// keeps method and body (RFC 9110, sections 15.4.8 and 15.4.9), and only within
-// the same origin.
-func followed(p *post, resp *http.Response) bool {
-	if resp.StatusCode != http.StatusTemporaryRedirect && resp.StatusCode != http.StatusPermanentRedirect {
-		return false
-	}
-	to := location(resp)
-	return to != nil && observe.URLOrigin(to) == observe.URLOrigin(p.request.URL)
-}
-
-// location is the target of a redirect, or nil.
-func location(resp *http.Response) *url.URL {
-	if resp.StatusCode/100 != 3 {
-		return nil
-	}
-	if resp.Request == nil || resp.Request.URL == nil {
-		return nil
-	}
-	to, err := resp.Request.URL.Parse(resp.Header.Get("Location"))
-	if err != nil || resp.Header.Get("Location") == "" {
-		return nil
-	}
-	return to
 }
 
 // excerpt keeps the redacted beginning of an unusable body, but never a part of a

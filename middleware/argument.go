@@ -130,7 +130,7 @@ func (e *schemaError) Unwrap() error { return e.cause }
 // sent; nil where the server has answered.
 func (e *schemaError) attempt(ctx context.Context) *attempt {
 	if ctx.Err() != nil {
-		return interrupted(ctx)
+		return interrupted(ctx, theCall)
 	}
 	closed := errors.Is(e.cause, mcp.ErrConnectionClosed) // then the SDK sends nothing
 	j := observe.Judge(nil, observe.Return{Err: e.cause, Wire: closed})
@@ -144,16 +144,24 @@ func (e *schemaError) attempt(ctx context.Context) *attempt {
 	return &attempt{Judgement: j, err: e.cause}
 }
 
-// fetchSchemas lists the server's tools; what comes is learned on the way up.
+// fetchSchemas lists the server's tools until the call's own has come.
 func (c *core) fetchSchemas(ctx context.Context, cl *call) error {
 	if cl.session == nil {
 		return nil
 	}
-	for t, err := range cl.session.Tools(withRules(ctx, cl.rules), nil) {
+	params := &mcp.ListToolsParams{}
+	for range maxListPages {
+		page, err := cl.session.ListTools(withRules(ctx, cl.rules), params)
 		if err != nil {
 			return err
 		}
-		c.learnTool(cl.server.name, t)
+		for _, t := range page.Tools {
+			c.learnTool(cl.server.name, t)
+		}
+		if _, found := c.schemas.find(target{cl.server.name, cl.tool.Name}); found || page.NextCursor == "" || page.NextCursor == params.Cursor {
+			return nil
+		}
+		params = &mcp.ListToolsParams{Cursor: page.NextCursor}
 	}
 	return nil
 }
@@ -193,9 +201,6 @@ func (c *core) learnTool(server string, t *mcp.Tool) {
 	}
 	at := target{server, t.Name}
 	c.hints.put(at, hintsOf(t))
-	if _, ok := c.headers.find(at); ok {
-		c.headers.put(at, nil) // what the SDK lists, it sends
-	}
 	if t.InputSchema != nil {
 		c.schemas.put(at, t.InputSchema)
 	}

@@ -48,6 +48,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	ev.entry, ev.attended, ev.progress = cl.entry, true, cl.wantProgress()
 	if cl.isTool() && cl.params() != nil {
 		ev.params, _ = c.headers.find(target{cl.server.name, cl.tool.Name})
+		cl.mirrored = ev.params
 		ev.given = cl.params().Arguments
 	}
 	in, seen := c.observeAttempt(ctx, cl)
@@ -70,7 +71,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 		seen.end(cl.attemptEnd())
 	}
 	if !cl.isTool() {
-		c.learn(cl, res)
+		c.learn(ctx, cl, res)
 		return res, a.err
 	}
 	if err != nil {

@@ -34,7 +34,8 @@ type call struct {
 	token    string // for progress, where that is ours
 	entry    *entry // the attempt's, while it is let in
 	attempts []attempt
-	judged   bool // the last attempt is that of the latest next
+	mirrored *paramHeaders // of the attempt, where they are not the SDK's
+	judged   bool          // the last attempt is that of the latest next
 	decision policy.Decision
 	would    []observe.Choice // in shadow mode, what was not done
 	breaker  string

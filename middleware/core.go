@@ -20,6 +20,7 @@ type core struct {
 	hints     registry[target, policy.Annotations]
 	schemas   registry[target, any]
 	headers   registry[target, *paramHeaders] // of definitions that the SDK has not seen
+	refreshes registry[target, *refresher]    // of those
 }
 
 func newCore(opts *Options) *core {

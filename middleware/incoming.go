@@ -161,8 +161,12 @@ func (c *connection) note(deviations ...observe.Deviation) {
 	}
 }
 
-// maxLine is how long a line may be: as long as the largest answer that is awaited.
-func (c *connection) maxLine() int64 {
+// maxLine is how long a line may be that begins so: as long as the answer to the call
+// whose id it carries, or else as the largest answer that is awaited.
+func (c *connection) maxLine(beginning []byte) int64 {
+	if asked, _ := c.addressed(&line{data: beginning}); asked != nil {
+		return asked.post.tool.MaxResult
+	}
 	limit := idleLine
 	for _, p := range c.calls.all() {
 		if p.post.tool.MaxResult <= 0 {

@@ -274,7 +274,7 @@ func (k *keying) refuseBegin(ctx context.Context, err error) (mcp.Result, error)
 		k.call.ledger.Since = &refused.Since
 	}
 	if refused.Kind == idempotency.KindRunning && ctx.Err() != nil {
-		k.call.add(*interrupted(ctx))
+		k.call.add(*interrupted(ctx, theCall))
 		return nil, k.call.failure(ctx)
 	}
 	return k.refuse(ctx, err)

@@ -10,7 +10,7 @@ import (
 // TestLineReader: lines as they come, whatever their ends and however they are cut.
 func TestLineReader(t *testing.T) {
 	long := strings.Repeat("x", 3*lineBuffer)
-	r := newLineReader(strings.NewReader("a\r\n\nb\n"+long+"\nc"), func() int64 { return 2 * lineBuffer })
+	r := newLineReader(strings.NewReader("a\r\n\nb\n"+long+"\nc"), func([]byte) int64 { return 2 * lineBuffer })
 	var got []string
 	for {
 		l, err := r.next()
@@ -49,9 +49,12 @@ func (e *longLine) Read(b []byte) (int, error) {
 func TestLineReaderMemory(t *testing.T) {
 	allocated := testing.Benchmark(func(b *testing.B) {
 		for b.Loop() {
-			l, err := newLineReader(&longLine{n: 64 << 20}, func() int64 { return 1 << 20 }).next()
-			if err != io.EOF || !l.tooLong {
+			r := newLineReader(&longLine{n: 64 << 20}, func([]byte) int64 { return 1 << 20 })
+			if l, err := r.next(); err != nil || !l.tooLong {
 				b.Fatalf("%v, %t", err, l.tooLong)
+			}
+			if l, err := r.next(); err != io.EOF || len(l.data) > 0 {
+				b.Fatalf("the rest: %v, %d bytes", err, len(l.data))
 			}
 		}
 	}).AllocedBytesPerOp()

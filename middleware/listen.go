@@ -57,7 +57,7 @@ type listener struct {
 // where it only fails to give one, it is tried again below the SDK.
 func (t *Transport) listen(req *http.Request) (*http.Response, error) {
 	l := &listener{transport: t, session: t.session(req), request: req, lastID: req.Header.Get(headerLastEventID)}
-	server := observe.RedactURL(req.URL)
+	server := observe.RedactURL(askedURL(req))
 	if l.session != nil {
 		server = l.session.server
 	}
@@ -148,7 +148,7 @@ func (l *listener) get() (*http.Response, error) {
 		unwatch := context.AfterFunc(now.over, cancel)
 		l.stop = func() { unwatch(); cancel() }
 	}
-	resp, err := l.transport.base.RoundTrip(l.session.under(req.WithContext(ctx), now))
+	resp, err := l.transport.follow(l.session.under(req.WithContext(ctx), now))
 	if err == nil && resp == nil {
 		err = errNoResponse
 	}

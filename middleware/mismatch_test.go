@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"sync"
 	"testing"
 	"time"
 
@@ -165,6 +166,105 @@ func TestMismatchOnALaterPage(t *testing.T) {
 	if err != nil || rec.PostCount != 2 || r.server.Effects("last") != 1 || r.server.Counts().Lists != 2 {
 		t.Errorf("%d lists, err %v, record %+v", r.server.Counts().Lists, err, rec)
 	}
+}
+
+// TestMismatchOfMany: one list serves all who miss the definition, each of whom is
+// called once.
+func TestMismatchOfMany(t *testing.T) {
+	const callers = 50
+	r := newRig(t, middlewaretest.Options{})
+	r.server.SetTool(mirrored(fmt.Sprintf(region, "Region")))
+	var wg sync.WaitGroup
+	for i := range callers {
+		wg.Go(func() {
+			if _, err := r.session.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay", Arguments: map[string]any{"region": fmt.Sprint(i)}}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	if r.server.Effects("pay") != callers || r.server.Counts().Lists != 1 {
+		t.Errorf("%d effects, %d lists", r.server.Effects("pay"), r.server.Counts().Lists)
+	}
+}
+
+// TestMismatchOfTwoTools: the definition of one tool does not displace that of another.
+func TestMismatchOfTwoTools(t *testing.T) {
+	r := newRig(t, middlewaretest.Options{})
+	for _, name := range []string{"pay", "send_mail"} {
+		tool := mirrored(fmt.Sprintf(region, "Region"))
+		tool.Name = name
+		r.server.SetTool(tool)
+	}
+	for i := range 3 {
+		for _, name := range []string{"pay", "send_mail"} {
+			if _, rec, err := r.callIn(t.Context(), name, map[string]any{"region": fmt.Sprint(i)}); err != nil {
+				t.Errorf("%v, %+v", err, rec)
+			}
+		}
+	}
+	if r.server.Counts().Lists != 2 || r.server.Posts("pay") != 4 || r.server.Posts("send_mail") != 4 {
+		t.Errorf("%d lists, %d and %d POSTs", r.server.Counts().Lists, r.server.Posts("pay"), r.server.Posts("send_mail"))
+	}
+}
+
+// TestMismatchWithoutCure: a list without end is not read without end, and a definition
+// that did not help is not asked for again at once, until the tools are listed anew.
+func TestMismatchWithoutCure(t *testing.T) {
+	mismatch := middlewaretest.StatusError(http.StatusBadRequest, -32020, "header mismatch")
+	for name, c := range map[string]struct {
+		endless      bool
+		posts, lists int // of the first call
+	}{"endless": {true, 1, 20}, "of no use": {false, 2, 1}} {
+		r := newRig(t, middlewaretest.Options{}, policy.Rule{Settings: policy.Settings{Breaker: policy.Breaker{Failures: 1000}}})
+		r.server.SetTool(mirrored(fmt.Sprintf(region, "Region")))
+		r.server.Always("pay", mismatch)
+		if c.endless {
+			r.server.ScriptMethod("tools/list", endless()...)
+		}
+		posts := c.posts
+		for i := range 4 {
+			_, rec, err := r.callIn(t.Context(), "pay", map[string]any{"region": fmt.Sprint(i)})
+			if err == nil || rec.Outcome != observe.HTTPError || rec.Delivery != observe.Refused || r.server.Posts("pay") != posts || r.server.Counts().Lists != c.lists {
+				t.Errorf("%s, call %d: %d POSTs, %d lists, %v", name, i, r.server.Posts("pay"), r.server.Counts().Lists, err)
+			}
+			posts++
+		}
+		if r.server.Effects("pay") != 0 {
+			t.Errorf("%d effects", r.server.Effects("pay"))
+		}
+		if c.endless {
+			continue
+		}
+		r.list(t)
+		if _, _, err := r.callIn(t.Context(), "pay", map[string]any{"region": "x"}); err == nil || r.server.Counts().Lists != c.lists+2 {
+			t.Errorf("after a list: %d lists, %v", r.server.Counts().Lists, err)
+		}
+	}
+}
+
+// TestEndlessListForKeyArgument: nor is a list without end read for a tool's schema.
+func TestEndlessListForKeyArgument(t *testing.T) {
+	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
+		r := newRig(t, so, policy.Rule{Tool: "pay_keyed", Settings: policy.Settings{Safety: policy.Keyed, Key: policy.Key{Argument: "/key"}}})
+		r.server.ScriptMethod("tools/list", endless()...)
+		_, rec, err := r.call("pay_keyed", time.Minute)
+		if err == nil || rec.Delivery != observe.NotSent || r.server.Posts("pay_keyed") != 0 || r.server.Counts().Lists != 20 {
+			t.Errorf("%d lists, %v, %+v", r.server.Counts().Lists, err, rec)
+		}
+	})
+}
+
+// endless are the pages of a list without end.
+func endless() []middlewaretest.Fault {
+	page := middlewaretest.Status(http.StatusOK)
+	page.Header.Set("Content-Type", "application/json")
+	pages := make([]middlewaretest.Fault, 1000)
+	for i := range pages {
+		pages[i] = page
+		pages[i].Body = fmt.Sprintf(`{"jsonrpc":"2.0","id":%%id%%,"result":{"resultType":"complete","ttlMs":0,"cacheScope":"private","tools":[],"nextCursor":"%d"}}`, i)
+	}
+	return pages
 }
 
 func (r *rig) list(t *testing.T) {

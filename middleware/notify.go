@@ -16,7 +16,7 @@ import (
 func (t *Transport) notify(req *http.Request) (*http.Response, error) {
 	s := t.session(req)
 	l := s.current()
-	resp, err := t.base.RoundTrip(s.under(req, l))
+	resp, err := t.follow(s.under(req, l))
 	if err != nil || resp == nil {
 		return resp, err
 	}

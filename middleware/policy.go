@@ -42,5 +42,5 @@ func (c *core) rulesFor(ctx context.Context) *policy.Resolver {
 // unknownTool is the policy for a POST that no middleware has announced.
 func (c *core) unknownTool(req *http.Request) *policy.Tool {
 	// The header exists from 2026-07-28 on; without it the rules for any tool hold.
-	return c.rules.Load().Resolve(observe.RedactURL(req.URL), req.Header.Get("Mcp-Name"), nil)
+	return c.rules.Load().Resolve(observe.RedactURL(askedURL(req)), req.Header.Get("Mcp-Name"), nil)
 }

@@ -221,8 +221,9 @@ func (r *renewal) restore(ctx context.Context) {
 func (r *renewal) post(ctx context.Context, body []byte, session string) (*http.Response, error) {
 	req := r.hand.Clone(ctx)
 	req.Method = http.MethodPost
-	req.Body, req.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
-	req.GetBody = nil
+	req.GetBody = func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(body)), nil }
+	req.Body, _ = req.GetBody()
+	req.ContentLength = int64(len(body))
 	version := req.Header.Get(headerProtocolVersion)
 	for name := range req.Header {
 		if strings.HasPrefix(name, "Mcp-") {
@@ -236,7 +237,7 @@ func (r *renewal) post(ctx context.Context, body []byte, session string) (*http.
 		req.Header.Set(headerSessionID, session)
 		req.Header.Set(headerProtocolVersion, version)
 	}
-	resp, err := r.session.transport.base.RoundTrip(req)
+	resp, err := r.session.transport.follow(req)
 	if err == nil && resp == nil {
 		err = errNoResponse
 	}
@@ -253,7 +254,7 @@ func (r *renewal) dismiss(ctx context.Context, id string) {
 	req.Header.Del("Content-Type")
 	req.Header.Del(headerLastEventID)
 	req.Header.Set(headerSessionID, id)
-	if resp, err := r.session.transport.base.RoundTrip(req); err == nil && resp != nil && resp.Body != nil {
+	if resp, err := r.session.transport.follow(req); err == nil && resp != nil && resp.Body != nil {
 		drain(resp.Body)
 	}
 }

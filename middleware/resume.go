@@ -48,7 +48,7 @@ func (g *streamGuard) resume() {
 		return
 	}
 	g.post.watch.heard(0)
-	resp, err := g.transport.base.RoundTrip(g.resumption())
+	resp, err := g.transport.follow(g.resumption())
 	if err != nil {
 		g.incomplete(err)
 		return

@@ -57,7 +57,11 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 		if l.refusedBetween(a) {
 			return nil, err
 		}
-		d := l.decide(ctx, a, res)
+		question := l.question(a, res)
+		if l.refresh(ctx, question) && ctx.Err() != nil {
+			return l.interrupted(ctx, "the call ended while the tool's definition was fetched")
+		}
+		d := l.rule(question, l.state(ctx, a))
 		l.call.decision, a.decision = d, d
 		if d.Action == policy.Stop {
 			if a.Outcome == observe.ToolSuccess {
@@ -73,15 +77,20 @@ func (l *loop) run(ctx context.Context) (mcp.Result, error) {
 			l.call.waited(observe.WaitBackoff, d.Wait)
 		}
 		if !sleep(ctx, d.Wait) {
-			l.call.add(*interrupted(ctx))
-			l.call.decision = policy.Decision{Action: policy.Stop, Reason: "the call ended during the wait"}
-			return nil, ctx.Err()
+			return l.interrupted(ctx, "the call ended during the wait")
 		}
 		l.repeats++
 		l.healed = l.healed || a.Outcome == observe.SessionLost
 		l.refreshSpent = l.refreshed
 		l.resume(a)
 	}
+}
+
+// interrupted ends the call because its context has ended between two attempts.
+func (l *loop) interrupted(ctx context.Context, reason string) (mcp.Result, error) {
+	l.call.add(*interrupted(ctx, theRepeat))
+	l.call.decision = policy.Decision{Action: policy.Stop, Reason: reason}
+	return nil, ctx.Err()
 }
 
 // refusedBetween reports whether a repeat was refused locally: the call then ends
@@ -101,13 +110,7 @@ func (l *loop) refusedBetween(a *attempt) bool {
 	return true
 }
 
-// decide asks the policy, and pays for a repeat.
-func (l *loop) decide(ctx context.Context, a *attempt, res mcp.Result) policy.Decision {
-	question := l.question(a, res)
-	l.refresh(ctx, question)
-	return l.rule(question, l.state(ctx, a))
-}
-
+// rule asks the policy, and pays for a repeat.
 func (l *loop) rule(question policy.Attempt, state policy.State) policy.Decision {
 	d := l.call.tool.Decide(question, state)
 	if d.Action == policy.Repeat && !d.Cured && !l.budget.Take() {

@@ -129,13 +129,16 @@ func (c *core) greet(ctx context.Context, cs *mcp.ClientSession, next func(conte
 }
 
 // learn keeps what a server's tools say of themselves, for policies that trust it.
-func (c *core) learn(cl *call, res mcp.Result) {
+func (c *core) learn(ctx context.Context, cl *call, res mcp.Result) {
 	list, ok := res.(*mcp.ListToolsResult)
 	if !ok || list == nil {
 		return
 	}
 	for _, t := range list.Tools {
 		c.learnTool(cl.server.name, t)
+		if ctx.Value(ownListKey{}) == nil {
+			c.listed(cl.server.name, t)
+		}
 	}
 }
 

@@ -28,7 +28,7 @@ func (c *core) watched(next mcp.MethodHandler) mcp.MethodHandler {
 			return res, err
 		case !cl.isTool():
 			res, err := next(ctx, method, req)
-			c.learn(cl, res)
+			c.learn(ctx, cl, res)
 			return res, err
 		}
 		s := &shadow{core: c, call: cl}
@@ -62,6 +62,8 @@ func (s *shadow) run(ctx context.Context, next mcp.MethodHandler) (mcp.Result, e
 	w := wire{there: cl.server.wire, last: ev.lastPost()}
 	w.posts, w.answer, w.unseen = ev.close()
 	a, _, _ := w.judge(ctx, res, err)
+	a.heed(res, cl.tool)
+	cl.believe(&a)
 	a.started, a.took = started, time.Since(started)
 	cl.begun = rounds(a.posts)
 	cl.add(a)

@@ -34,10 +34,11 @@ type lineServer struct {
 
 	mu        sync.Mutex
 	effects   map[string]int
-	metas     []map[string]any // of the calls
-	cancelled []string         // ids, as JSON
-	held      string           // id of the last call that got no answer
-	noise     string           // what is written before an answer, raw
+	metas     []map[string]any              // of the calls
+	cancelled []string                      // ids, as JSON
+	held      string                        // id of the last call that got no answer
+	noise     string                        // what is written before an answer, raw
+	write     func(*lineRequest, io.Writer) // writes before an answer, where it is set
 }
 
 // orders are the arguments of a call. In a line, %id% stands for the call's id, and
@@ -47,6 +48,7 @@ type orders struct {
 	Silent bool     `json:"silent,omitempty"` // no answer
 	Ask    bool     `json:"ask,omitempty"`    // a question first, once
 	Exit   bool     `json:"exit,omitempty"`
+	Heir   bool     `json:"heir,omitempty"` // a process is left behind that holds the output
 	Deaf   bool     `json:"deaf,omitempty"` // nothing is read from then on
 	Shed   int      `json:"shed,omitempty"` // calls that are put off, before the answer
 	Work   int      `json:"work,omitempty"` // steps of 50 ms with progress, before the answer
@@ -127,11 +129,19 @@ func (s *lineServer) call(r *lineRequest) bool {
 			s.say(r, fmt.Sprintf(`{"jsonrpc":"2.0","method":"notifications/progress","params":{"progressToken":%s,"progress":%d}}`, token, i))
 		}
 	}
+	if s.write != nil {
+		s.write(r, s.out)
+	}
 	if s.noise != "" {
 		s.say(r, s.noise)
 	}
 	for _, text := range o.Say {
 		s.say(r, text)
+	}
+	if o.Heir {
+		heir := exec.Command("sleep", "8")
+		heir.Stdout, heir.Stderr = os.Stdout, os.Stderr
+		_ = heir.Start()
 	}
 	switch {
 	case o.Exit:

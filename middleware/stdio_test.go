@@ -1,6 +1,7 @@
 package middleware_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -37,6 +38,9 @@ func TestStdioOutcomes(t *testing.T) {
 		"id form":              `{"jsonrpc":"2.0","id":%id%.0,"result":{"content":[]}}`,
 		"white space":          " \t" + goodLine + " \r",
 		"cut":                  `{"jsonrpc":"2.0","id":%id%,"result":{"content":[`,
+		"cut, id first":        `{"id":%id%,"jsonrpc":"2.0","resu`,
+		"cut after a brace":    `{ "jsonrpc"`,
+		"cut at its beginning": `{"jsonrpc":"2.0","id":%id%,"result":{"content":[`,
 		"trailing":             goodLine + "x",
 		"two on a line":        goodLine + goodLine,
 		"byte order mark":      "\xef\xbb\xbf" + goodLine,
@@ -106,6 +110,10 @@ func TestStdioStrayLines(t *testing.T) {
 	stray := []string{
 		"listening", "[INFO] started {", `{"level":30,"msg":"hi","id":1}`, `{"id":%id%,"level":"info","msg":"handled"}`, "{", "}", "[1,2]", "null", "7",
 		`"text"`, `{foo}`, "\x00%ff%", `{"msg":"{\"jsonrpc\":\"2.0\"}"}`, "Content-Length: 52", "",
+		`{"level":"debug","msg":"recv","message":{"jsonrpc":"2.0","id":%id%,"method":"tools/call"}}`,
+		`{"level":"info","logger":"jsonrpc","msg":"x"}`, `[info] "jsonrpc" hello`, `{dump "jsonrpc": 2.0}`, `[{"msg":"jsonrpc"},{"jsonrpc":"2.0"}]`,
+		`{"level":"info","id":%id%,"result":"ok"}`, `{"id":%id%,"error":null,"time":1}`, `{"id":%id%,"result":{"jsonrpc":"2.0"},"took`,
+		`{"msg":"sent","data":{"jsonrpc":"2.0","id":%id%,"resu`,
 	}
 	onVersions(t, func(t *testing.T, version string) {
 		r, s := newPipeRig(t, version)
@@ -432,6 +440,42 @@ func TestStdioTooLarge(t *testing.T) {
 	})
 }
 
+// TestStdioTooLargeAtOnce: an answer over the limit is told before its line has ended,
+// and the rest of the line disturbs nobody.
+func TestStdioTooLargeAtOnce(t *testing.T) {
+	onVersions(t, func(t *testing.T, version string) {
+		for name, beginning := range map[string]string{
+			"its id":    `{"jsonrpc":"2.0","id":%id%,"result":{"content":[{"type":"text","text":"`,
+			"no id yet": `{"jsonrpc":"2.0","result":{"content":[{"type":"text","text":"`,
+		} {
+			size := 300_000
+			if name == "no id yet" { // then the limit of any line counts
+				size = int(policy.Defaults().MaxResult) + 300_000
+			}
+			r, s := newPipeRig(t, version, policy.Rule{Settings: policy.Settings{MaxResult: 200_000}})
+			ended := make(chan bool)
+			s.write = func(r *lineRequest, out io.Writer) {
+				_, _ = io.WriteString(out, strings.ReplaceAll(beginning, "%id%", string(r.ID))+strings.Repeat("x", size))
+				<-ended
+				_, _ = io.WriteString(out, strings.Repeat("x", size)+"\n")
+			}
+			late := lateness(0)
+			_, rec, err := r.call("pay", orders{Silent: true}, 20*time.Second)
+			if err == nil || rec.Outcome != observe.ResultTooLarge || rec.Delivery != observe.Unknown || late() > 5*time.Second {
+				t.Errorf("%s: after %v: error %v, record %+v", name, late(), err, rec)
+			}
+			close(ended)
+			s.mu.Lock()
+			s.write = nil
+			s.mu.Unlock()
+			r.serves()
+			if s.count("pay") != 1 {
+				t.Errorf("%d effects", s.count("pay"))
+			}
+		}
+	})
+}
+
 // TestStdioServerDies: a process that dies after the effect: told at once, in doubt,
 // and not called again; later calls are not sent, and frameworks reconnect.
 func TestStdioServerDies(t *testing.T) {
@@ -453,6 +497,39 @@ func TestStdioServerDies(t *testing.T) {
 			}
 			if c.effects(tool) != 1 || c.effects("send_mail") != 0 {
 				t.Errorf("%d and %d effects", c.effects(tool), c.effects("send_mail"))
+			}
+		}
+	})
+}
+
+// TestStdioServerDiesBehindAnother: a process that the server leaves behind holds its
+// output and its stderr; its death is told at once nevertheless, and its last answer
+// still counts.
+func TestStdioServerDiesBehindAnother(t *testing.T) {
+	onVersions(t, func(t *testing.T, version string) {
+		for _, answered := range []bool{false, true} {
+			c := newChild(t, version)
+			c.Stderr = new(bytes.Buffer)
+			r := newLineRig(t, version, func(s *middleware.Stack) mcp.Transport { return s.CommandTransport(c.Cmd) })
+			o := orders{Heir: true, Exit: true}
+			if answered {
+				o.Say = []string{goodLine}
+			}
+			late := lateness(0)
+			_, rec, err := r.call("pay", o, 20*time.Second)
+			if over := late(); over > 2*time.Second || (err == nil) != answered {
+				t.Errorf("after %v: %v", over, err)
+			}
+			if !answered && (rec.Outcome != observe.NetworkError || rec.Delivery != observe.Unknown || len(rec.Attempts) != 1) {
+				t.Errorf("record %+v", rec)
+			}
+			late = lateness(0)
+			var exit *exec.ExitError
+			if err := r.session.Close(); !errors.As(err, &exit) || exit.ExitCode() != 3 || late() > 2*time.Second {
+				t.Errorf("closing: %v", err)
+			}
+			if c.effects("pay") != 1 {
+				t.Errorf("%d effects", c.effects("pay"))
 			}
 		}
 	})

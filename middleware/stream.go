@@ -56,6 +56,7 @@ type streamGuard struct {
 	out   [][]byte // what the SDK has still to read
 	parts [3][]byte
 	done  bool
+	end   error // of the source, the last one
 }
 
 func (g *streamGuard) attach(src io.ReadCloser) {
@@ -148,6 +149,7 @@ func (g *streamGuard) terminal(data []byte, v observe.Verdict) {
 	}
 	g.post.update(func(s *observe.Post) { s.Stream.Terminal = v.Outcome.Answered() })
 	g.post.weigh(&v, data)
+	g.closed("complete")
 	g.post.conclude(v)
 	if !v.Outcome.Answered() {
 		g.post.excerpt(data)
@@ -179,8 +181,10 @@ func (g *streamGuard) after() observe.Deviation {
 
 // ended judges the end of the source without a terminal response.
 func (g *streamGuard) ended(err error) {
+	g.end = err
 	switch {
 	case errors.Is(err, observe.ErrEventTooLarge):
+		g.closed("limit")
 		g.post.conclude(tooLarge())
 		g.fail("limit")
 	case g.resumable():
@@ -190,19 +194,23 @@ func (g *streamGuard) ended(err error) {
 	}
 }
 
-// incomplete ends the call because its stream did.
+// incomplete ends the call because its stream did, or because that could not be resumed.
 func (g *streamGuard) incomplete(err error) {
-	how, reason, cause := "ended", "the stream ended without a response", error(nil)
-	if !errors.Is(err, io.EOF) {
-		how, reason, cause = "cut", cutReason(g.compressed, "the stream was cut before the response"), err
+	how, reason := "ended", "the stream ended without a response"
+	if !errors.Is(g.end, io.EOF) {
+		how, reason = "cut", cutReason(g.compressed, "the stream was cut before the response")
 	}
-	g.post.broken(observe.StreamIncomplete, reason, cause, false)
 	if g.post.watch.ctx.Err() != nil {
 		how = "canceled"
 		if g.post.request.Context().Err() == nil {
 			how = "limit"
 		}
 	}
+	if errors.Is(err, io.EOF) {
+		err = nil
+	}
+	g.closed(how)
+	g.post.broken(observe.StreamIncomplete, reason, err, false)
 	g.fail(how)
 }
 
@@ -216,6 +224,12 @@ func (g *streamGuard) fail(how string) {
 func (g *streamGuard) finish(how string) {
 	g.done = true
 	g.forget()
+	g.closed(how)
+}
+
+// closed notes how the stream ended. That comes before its verdict, for which the call
+// may be waiting.
+func (g *streamGuard) closed(how string) {
 	g.post.update(func(s *observe.Post) {
 		if s.Stream.Close == "" {
 			s.Stream.Close = how

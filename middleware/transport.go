@@ -119,6 +119,7 @@ func (t *Transport) pass(req *http.Request) (*http.Response, error) {
 	s := t.session(req)
 	if s != nil && req.Method == http.MethodDelete {
 		defer t.forget(req, s)
+		return t.follow(s.under(req, s.current()))
 	}
 	return t.base.RoundTrip(s.under(req, s.current()))
 }
@@ -146,7 +147,7 @@ func (t *Transport) call(req *http.Request, e envelope) (*http.Response, error) 
 // serves the bounded repeat of reading methods alone.
 func (t *Transport) handshake(req *http.Request, e envelope) (*http.Response, error) {
 	if h := handshakeFrom(req.Context()); h != nil {
-		h.reach(req.URL)
+		h.reach(askedURL(req))
 	}
 	p := t.open(req, e)
 	resp, err := t.send(p)

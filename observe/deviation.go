@@ -32,10 +32,11 @@ const (
 	DeviationServerRequest Deviation = "server_request"
 
 	// DeviationSecondResponse: another response followed the terminal one on a
-	// stream. Always accepted: the first one stands.
+	// stream. Always accepted: the first one stands. Nobody waits for it: one that had
+	// not come when the terminal one was read is not noted.
 	DeviationSecondResponse Deviation = "second_response"
 	// DeviationDataAfterResponse: a stream went on after the terminal response.
-	// Always accepted.
+	// Always accepted. It is noted as [DeviationSecondResponse] is.
 	DeviationDataAfterResponse Deviation = "data_after_response"
 	// DeviationEventForm: an SSE event in a form that the SSE standard allows and
 	// the SDK does not read: [Event.Rewritten]. Always accepted, and rewritten.

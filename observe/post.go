@@ -64,7 +64,7 @@ type Stream struct {
 	// Close says how the stream ended: "complete" (after the response), "ended"
 	// (without one), "cut" (a read error), "limit", "canceled", or "" while open.
 	Close string `json:"close"`
-	// Resumed counts the resumptions by Last-Event-ID.
+	// Resumed counts the resumptions by Last-Event-ID that the server granted.
 	Resumed int `json:"resumed,omitempty"`
 }
 

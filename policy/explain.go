@@ -107,6 +107,9 @@ func (t *Tool) at(m *member) reflect.Value {
 func show(m *member, v reflect.Value) string {
 	switch v.Kind() {
 	case reflect.Pointer:
+		if v.IsNil() && v.Type().Elem().Kind() == reflect.Bool {
+			return strconv.FormatBool(false)
+		}
 		if v.IsNil() {
 			return none
 		}

@@ -64,6 +64,7 @@ func TestExplainSettings(t *testing.T) {
 		{"bank", "pay_bill", "max_result", policy.ExplainedSetting{Value: "off", Source: "rules[1]", Place: "policy.yaml:13"}},
 		{"bank", "pay_bill", "retry.backoff", policy.ExplainedSetting{Value: "200ms", Source: "default"}},
 		{"bank", "pay_bill", "limits.headers", policy.ExplainedSetting{Value: "off", Source: "default"}},
+		{"bank", "pay_bill", "limits.progress", policy.ExplainedSetting{Value: "false", Source: "default"}},
 		{"bank", "pay_bill", "tolerate", policy.ExplainedSetting{Value: "none", Source: "default"}},
 		{"shop", "send", "safety", policy.ExplainedSetting{Value: "unsafe", Source: "default"}},
 		{"shop", "send", "max_result", policy.ExplainedSetting{Value: "64MiB", Source: "default"}},

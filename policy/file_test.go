@@ -55,6 +55,20 @@ rules:
     max_result: 64MiB
 `
 
+// TestOffIsFalse: what is either true or false is off where it is false.
+func TestOffIsFalse(t *testing.T) {
+	p := parse(t, "version: 1\nrules:\n  - {session: {heal: off}, strict: off, limits: {progress: off}}\n")
+	want := []policy.Rule{{Settings: policy.Settings{
+		Session: policy.Session{Heal: new(false)}, Strict: new(false), Limits: policy.Limits{Progress: new(false)},
+	}}}
+	if err := p.Validate(); err != nil || !reflect.DeepEqual(exported(p), want) {
+		t.Errorf("%v, %+v", err, p.Rules)
+	}
+	if p.Resolve("s", "pay", nil).Limits.Extended() {
+		t.Error("progress extends")
+	}
+}
+
 func TestParse(t *testing.T) {
 	want := []policy.Rule{{
 		Name: "all", Server: "https://*.example/mcp", Tool: "pay_*",

@@ -21,6 +21,7 @@ const (
 	wantSize     = "a size such as 512KiB or 64MiB"
 	wantCount    = "a whole number"
 	wantNumber   = "a number such as 10 or 2.5"
+	wantBool     = "true or false"
 )
 
 func readDuration(s string) (time.Duration, bool) {
@@ -105,6 +106,11 @@ func writeSize(n int64) string {
 func readCount(s string) (int64, bool) {
 	n, err := strconv.ParseInt(s, 10, 64)
 	return n, err == nil && strconv.FormatInt(n, 10) == s
+}
+
+// readBool takes off for false, as it stands for everything else that is turned off.
+func readBool(s string) (v, ok bool) {
+	return s == "true", s == "true" || s == "false" || s == offWord
 }
 
 func readNumber(s string) (float64, bool) {

@@ -187,8 +187,8 @@ func (r *reader) scalar(n *yaml.Node, m *member, v reflect.Value) {
 			v.SetString(n.Value)
 		}
 	case v.Kind() == reflect.Bool:
-		if r.isScalar(n, m.path, "true or false") && r.is(n.Value == "true" || n.Value == "false", n, m.path, "true or false") {
-			v.SetBool(n.Value == "true")
+		if b, ok := readBool(n.Value); r.isScalar(n, m.path, wantBool) && r.is(ok, n, m.path, wantBool) {
+			v.SetBool(b)
 		}
 	case v.Type() == reflect.TypeFor[time.Duration]():
 		if d, ok := amount(r, n, m, wantDuration, readDuration); ok {

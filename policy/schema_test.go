@@ -146,7 +146,7 @@ func (w *schemaWriter) schema(m policy.Member, of reflect.Type) object {
 	case reflect.Map:
 		return object{"type": "object", "additionalProperties": w.schema(m, of.Elem())}
 	case reflect.Bool:
-		return object{"type": "boolean"}
+		return object{"enum": []any{true, false, "off"}}
 	case reflect.String:
 		return object{"type": "string", "minLength": 1}
 	}

@@ -147,7 +147,7 @@ func (t *Tool) CuredByRefresh(a Attempt) bool {
 func (t *Tool) sessionLost(s *State) ruling {
 	switch {
 	case !s.Healed:
-		return refuse("the session is lost and could not be renewed")
+		return refuse("the session was not renewed")
 	case s.HealSpent:
 		return refuse("the session is lost again after it was renewed")
 	case t.Safety.Harmless():
