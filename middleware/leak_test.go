@@ -290,8 +290,8 @@ func TestNothingLeaksFromARenewal(t *testing.T) {
 		})
 		return seen, r, r.connect(t, stack)
 	}
-	pay := func(t *testing.T, seen *evidenceTexts, cs *mcp.ClientSession) {
-		seen.result(cs.CallTool(t.Context(), &mcp.CallToolParams{Name: "pay"}))
+	call := func(t *testing.T, seen *evidenceTexts, cs *mcp.ClientSession, tool string) {
+		seen.result(cs.CallTool(t.Context(), &mcp.CallToolParams{Name: tool}))
 	}
 	t.Run("refused", func(t *testing.T) {
 		seen, r, cs := newSession(t)
@@ -299,7 +299,7 @@ func TestNothingLeaksFromARenewal(t *testing.T) {
 		refused := middlewaretest.Status(400)
 		refused.Body = `no session for token=` + elsewhere.Secret
 		r.server.AlwaysMethod("initialize", refused)
-		pay(t, seen, cs)
+		call(t, seen, cs, "pay")
 		seen.check(t, elsewhere)
 		if text := seen.texts["text"]; !strings.Contains(text, "it was not renewed") {
 			t.Errorf("the text does not tell of the renewal:\n%s", text)
@@ -308,7 +308,7 @@ func TestNothingLeaksFromARenewal(t *testing.T) {
 	t.Run("the new id", func(t *testing.T) {
 		seen, r, cs := newSession(t)
 		r.server.ForgetSessions()
-		pay(t, seen, cs)
+		call(t, seen, cs, "pay")
 		if text := seen.texts["text"]; !strings.Contains(text, "the lost session was renewed") {
 			t.Errorf("the text does not tell of the renewal:\n%s", text)
 		}
@@ -320,8 +320,11 @@ func TestNothingLeaksFromARenewal(t *testing.T) {
 		if id == "" || id == cs.ID() {
 			t.Fatalf("the session %q was not renewed", id)
 		}
-		r.server.Always("pay", middlewaretest.StatusError(400, -32000, "who is "+id))
-		pay(t, seen, cs)
+		r.server.Always("send_mail", middlewaretest.StatusError(400, -32000, "who is "+id))
+		call(t, seen, cs, "send_mail")
+		if text := seen.texts["text"]; !strings.Contains(text, "who is [redacted]") {
+			t.Errorf("the server's words are not there:\n%s", text)
+		}
 		seen.check(t, &middlewaretest.Plant{Secret: id})
 		seen.check(t, &middlewaretest.Plant{Secret: cs.ID()})
 	})
