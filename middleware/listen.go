@@ -204,12 +204,23 @@ func (l *listener) next() {
 	if len(e.Data) == 0 || !e.IsMessage() {
 		return
 	}
-	if _, err := jsonrpc.DecodeMessage(e.Data); err != nil {
-		return // it would end the session
+	if _, err := jsonrpc.DecodeMessage(e.Data); err != nil || !l.bearable(e.Data) {
+		return // it would end the session, or the program
 	}
 	// Line ends stand only between tokens; and ids are for us, not for the SDK.
 	data := bytes.ReplaceAll(e.Data, []byte("\n"), []byte(" "))
 	l.out = append(append(append(l.out[:0], eventStart...), data...), eventEnd...)
+}
+
+// bearable reports whether a message can be given to the SDK: a request has to be one
+// that it can answer.
+func (l *listener) bearable(data []byte) bool {
+	if kind, _, _, ok := observe.Envelope(data); !ok || kind != observe.KindRequest {
+		return true
+	}
+	q := observe.Answer{ProtocolVersion: l.request.Header.Get(headerProtocolVersion)}
+	kind, _ := observe.ClassifyMessage(data, q, nil)
+	return kind == observe.KindRequest
 }
 
 // detach lets go of a stream that has ended. One that lived begins the waits anew.
