@@ -38,6 +38,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	ev := newEvidence(cl.method, cl.tool)
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
 	ev.entry, ev.attended, ev.progress = cl.entry, true, cl.wantProgress()
+	ev.asked = cl.asked
 	if cl.isTool() && cl.params() != nil {
 		ev.params, _ = c.headers.find(target{cl.server.name, cl.tool.Name})
 		ev.given = cl.params().Arguments
@@ -52,6 +53,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	a, res, err := w.judge(ctx, res, err)
 	a.took = time.Since(started)
 	cl.rounds += a.rounds()
+	cl.asked += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)
 	cl.add(a)
 	if !cl.isTool() {
@@ -142,21 +144,7 @@ func (w *wire) resume() *resumption {
 	if w.last == nil || !rounds(w.posts) {
 		return nil
 	}
-	body, err := w.last.body()
-	if err != nil {
-		return nil
-	}
-	defer body.Close()
-	var msg struct {
-		Params struct {
-			InputResponses mcp.InputResponseMap `json:"inputResponses"`
-			RequestState   string               `json:"requestState"`
-		} `json:"params"`
-	}
-	if json.NewDecoder(body).Decode(&msg) != nil {
-		return nil
-	}
-	return &resumption{msg.Params.InputResponses, msg.Params.RequestState}
+	return w.last.carried()
 }
 
 // rounds is how many POSTs of the attempt were answered with a question.
@@ -178,12 +166,6 @@ func rounds(posts []observe.Post) bool {
 		}
 	}
 	return false
-}
-
-// resumption is what a later round carries beside the call's own parameters.
-type resumption struct {
-	responses mcp.InputResponseMap
-	state     string
 }
 
 // serverWait is the wait that the server asked for with the last answer.

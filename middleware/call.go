@@ -22,7 +22,8 @@ type call struct {
 	key     string
 	stable  bool // a repeat from above would carry the same key
 	named   bool // the host can ask for this call again, by intent or key
-	rounds  int  // rounds that were answered with a question
+	rounds  int  // rounds that were answered with a question, of earlier calls of the intent too
+	asked   int  // of this call
 	begun   bool // the server has had an earlier round than the last
 	given   any  // the arguments as the caller gave them
 	doubt   bool // an earlier try of this call may have taken effect

@@ -117,6 +117,7 @@ func (c *connection) answer(p *pending, v observe.Verdict, l *line) jsonrpc.Mess
 	if !c.calls.take(p) {
 		return nil
 	}
+	p.post.limitRounds(&v)
 	p.post.conclude(v)
 	if !v.Outcome.Answered() {
 		p.post.excerpt(l.data)

@@ -141,6 +141,7 @@ func (g *streamGuard) terminal(data []byte, v observe.Verdict) {
 	}
 	g.post.update(func(s *observe.Post) { s.Stream.Terminal = v.Outcome.Answered() })
 	g.post.weigh(&v, data)
+	g.post.limitRounds(&v)
 	g.post.conclude(v)
 	if !v.Outcome.Answered() {
 		g.post.excerpt(data)
