@@ -401,3 +401,27 @@ func TestCallLimitKeepsTheSession(t *testing.T) {
 		}
 	})
 }
+
+// TestLimitsGoOn: the limits go on once a server's request was answered, however its id is
+// written, and on 2026-07-28, where no server may ask, they do not stand still at all.
+func TestLimitsGoOn(t *testing.T) {
+	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
+		for _, request := range []string{`"id":1.0,"method":"ping"`, `"id":1e2,"method":"ping"`, `"id":"u","method":"no/such"`, `"id":"n","method":"sampling/createMessage","params":{}`, `"id":"p","method":"elicitation/create","params":"x"`} {
+			r := newRig(t, so, never, limits(policy.Limits{Silence: 200 * time.Millisecond}))
+			r.server.Script("pay", middlewaretest.Stream("asks", "data: {\"jsonrpc\":\"2.0\","+request+"}\n\n", middlewaretest.EndSilent))
+			_, rec, err := r.call("pay", 30*time.Second)
+			if e := failure(t, err); e.Outcome != observe.Timeout || rec.DurationMs > 5000 {
+				t.Errorf("%s: %v, record %+v", request, err, rec)
+			}
+		}
+		// A person who takes their time holds nothing up any more than that.
+		if so.Version == middlewaretest.Version20260728 {
+			r := newRig(t, so, never, limits(policy.Limits{Silence: 200 * time.Millisecond}))
+			r.session = r.connectAs(t, (&user{thinks: 3 * time.Second}).options())
+			r.server.Script("pay", middlewaretest.Stream("asks", "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"elicitation/create\",\"params\":{\"message\":\"?\"}}\n\n", middlewaretest.EndSilent))
+			if _, rec, err := r.call("pay", 30*time.Second); rec.Outcome != observe.Timeout || rec.DurationMs > 2500 {
+				t.Errorf("%v, record %+v", err, rec)
+			}
+		}
+	})
+}

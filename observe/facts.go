@@ -112,7 +112,7 @@ func (f *facts) contentElement(i int) int {
 func (f *facts) inputRequest(_ []byte, i int) int {
 	f.inputRequests++
 	end := f.value(i, 3)
-	if end >= 0 && !isFulfillable(f.data[i:end]) {
+	if end >= 0 && !(isRequest(f.data[i:end]) && isBearable(f.data[i:end])) {
 		f.looseRequest = true
 	}
 	return end

@@ -5,47 +5,56 @@ import (
 	"strings"
 )
 
-// isFulfillable reports whether a client can be given a server's request for input
-// (elicitation, sampling, roots): one with a method, and without a null where the SDK
-// follows a pointer, on a goroutine on which nobody can recover (go-sdk v1.8.0: a member
-// of inputRequests, a message of a sampling request, an alternative of a schema); nor
-// with references in a schema, which MCP keeps flat (elicitation, "requested schema")
-// and which may lead in a circle. Everything else the SDK refuses by itself.
-func isFulfillable(request []byte) bool {
-	var method string
-	var members map[string]json.RawMessage
-	if json.Unmarshal(request, &members) != nil || json.Unmarshal(members["method"], &method) != nil || method == "" {
-		return false
+// isRequest reports whether a member of inputRequests is a request at all. A null would
+// end the program (go-sdk v1.8.0).
+func isRequest(data []byte) bool {
+	var r struct {
+		Method string `json:"method"`
 	}
+	return json.Unmarshal(data, &r) == nil && r.Method != ""
+}
+
+// isBearable reports whether the SDK can be given a server's request for input
+// (elicitation, sampling, roots): one without a null where it follows a pointer, on a
+// goroutine on which nobody can recover (go-sdk v1.8.0: a message of a sampling request, an
+// alternative of a schema), and without references in a schema, which MCP keeps flat
+// (elicitation, "requested schema") and which may lead in a circle. Everything else the
+// SDK refuses by itself.
+func isBearable(request []byte) bool {
 	// The SDK reads names in any case here.
-	for name, raw := range members {
-		if strings.EqualFold(name, "params") && !isFulfillableParams(raw) {
+	for name, raw := range fields(request) {
+		if strings.EqualFold(name, "params") && !areBearable(fields(raw)) {
 			return false
 		}
 	}
 	return true
 }
 
-func isFulfillableParams(raw []byte) bool {
-	var params map[string]json.RawMessage
-	if json.Unmarshal(raw, &params) != nil {
-		return false
-	}
+func areBearable(params map[string]json.RawMessage) bool {
 	for name, value := range params {
 		switch {
 		case strings.EqualFold(name, "messages"), strings.EqualFold(name, "tools"):
 			var list []json.RawMessage
-			if json.Unmarshal(value, &list) != nil || hasNull(list) {
+			if json.Unmarshal(value, &list) == nil && hasNull(list) {
 				return false
 			}
 		case strings.EqualFold(name, "requestedSchema"):
 			var schema any
-			if json.Unmarshal(value, &schema) != nil || !isFlat(schema) {
+			if json.Unmarshal(value, &schema) == nil && !isFlat(schema) {
 				return false
 			}
 		}
 	}
 	return true
+}
+
+// fields are the members of an object; none of anything else.
+func fields(data []byte) map[string]json.RawMessage {
+	var members map[string]json.RawMessage
+	if json.Unmarshal(data, &members) != nil {
+		return nil
+	}
+	return members
 }
 
 func hasNull(list []json.RawMessage) bool {

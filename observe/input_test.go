@@ -11,14 +11,13 @@ import (
 func TestInputRequests(t *testing.T) {
 	for request, good := range map[string]bool{
 		`{"method":"roots/list"}`:                                                        true,
+		`{"method":"elicitation/create","params":[]}`:                                    true,
+		`{"method":"sampling/createMessage","params":{"messages":{}}}`:                   true,
 		`{"method":"roots/list","params":{}}`:                                            true,
 		`{"method":"elicitation/create","params":{"requestedSchema":null}}`:              true,
 		`{"method":"sampling/createMessage","params":{"metadata":[null],"messages":[]}}`: true,
 		`{"method":"elicitation/create","params":{"requestedSchema":{"properties":{"a":{"type":"string","enum":["x"],"default":null}}}}}`: true,
-		`{"method":""}`: false,
-		`{"method":5}`:  false,
-		`{"method":"elicitation/create","params":[]}`:                                                false,
-		`{"method":"sampling/createMessage","params":{"messages":{}}}`:                               false,
+		`{"method":5}`: false,
 		`{"method":"sampling/createMessage","params":{"messages":[{},null]}}`:                        false,
 		`{"method":"elicitation/create","params":{"requestedSchema":{"oneOf":[{"\u0024ref":"#"}]}}}`: false,
 	} {

@@ -91,7 +91,7 @@ func (f *facts) badCall(v *Verdict, a *Answer, r *Reading) string {
 		return reasonRequestID
 	case a.hasRounds() && !v.note(DeviationServerRequest, r):
 		return reasonServerRequest
-	case !isFulfillable(f.data):
+	case !isBearable(f.data):
 		return reasonInputRequest
 	}
 	return ""
