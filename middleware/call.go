@@ -156,10 +156,11 @@ func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
 
 // limited bounds the whole call where the caller has not.
 func (cl *call) limited(ctx context.Context) (context.Context, func()) {
-	if _, ok := ctx.Deadline(); ok || cl.tool.Limits.Call <= 0 {
+	hard := cl.tool.Limits.Hard()
+	if _, ok := ctx.Deadline(); ok || hard == 0 {
 		return ctx, func() {}
 	}
-	ctx, cancel := context.WithTimeout(ctx, cl.tool.Limits.Call)
+	ctx, cancel := context.WithTimeout(ctx, hard)
 	// Not at once: the end of a stream that was answered is still being read, so that
 	// its connection can be used again.
 	return ctx, func() { time.AfterFunc(2*drainTime, cancel) }

@@ -425,3 +425,29 @@ func TestLimitsGoOn(t *testing.T) {
 		}
 	})
 }
+
+// TestProgressWithoutEnd: a server that reports progress without end does not hold a call
+// that nothing else bounds.
+func TestProgressWithoutEnd(t *testing.T) {
+	for attempt, hard := range map[time.Duration]time.Duration{time.Second: 10 * time.Minute, 2 * time.Minute: 20 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(_ int, p posted) (*http.Response, error) {
+				body, w := io.Pipe()
+				go func() {
+					event := fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%q,\"progress\":1}}\n\n", p.params.Meta["progressToken"])
+					for waitIn(p.req.Context(), attempt/2) == nil {
+						_, _ = io.WriteString(w, event)
+					}
+					_ = w.CloseWithError(p.req.Context().Err())
+				}()
+				return &http.Response{StatusCode: 200, ContentLength: -1, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+			}, never, limits(policy.Limits{Attempt: attempt, Call: -1, Progress: new(true)}))
+			defer b.session.Close()
+			start := time.Now()
+			_, rec, err := b.call("pay", 0)
+			if took := time.Since(start); err == nil || rec.Outcome != observe.Timeout || took > hard+time.Second || took < hard {
+				t.Errorf("took %v, err %v, record %+v", took, err, rec)
+			}
+		})
+	}
+}
