@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -449,5 +450,45 @@ func TestProgressWithoutEnd(t *testing.T) {
 				t.Errorf("took %v, err %v, record %+v", took, err, rec)
 			}
 		})
+	}
+}
+
+// noWayBack is a network on which the request that resumes a stream gets no connection.
+type noWayBack struct{ *http.Transport }
+
+func (n noWayBack) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Header.Get("Last-Event-ID") == "" {
+		return n.Transport.RoundTrip(req)
+	}
+	httptrace.ContextClientTrace(req.Context()).GetConn("server")
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+// TestLimitsOfAResumption: connecting, headers and silence are limited for the request that
+// resumes a stream as they are for the call (before 2026-07-28).
+func TestLimitsOfAResumption(t *testing.T) {
+	so := middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true}
+	f := middlewaretest.Stream("cut", "id: %stream%_0\nretry: 100\ndata:\n\n", middlewaretest.EndClose)
+	for name, l := range map[string]policy.Limits{
+		"headers": {Headers: 300 * time.Millisecond},
+		"silence": {Silence: 300 * time.Millisecond},
+	} {
+		r := newRig(t, so, never, limits(l))
+		r.server.Script("pay", f)
+		r.server.ScriptMethod("GET", middlewaretest.Hang())
+		_, rec, err := r.call("pay", 20*time.Second)
+		if e := failure(t, err); e.Outcome != observe.Timeout || rec.DurationMs > 5000 || !strings.Contains(e.Error(), name+" limit") || rec.SSE.Close != "limit" {
+			t.Errorf("%s: %v, record %+v", name, err, rec)
+		}
+		r.stillServes(middlewaretest.Fault{})
+	}
+
+	r := newRig(t, so, never, limits(policy.Limits{Connect: 300 * time.Millisecond}))
+	r.session = r.connectOver(t, nil, noWayBack{new(http.Transport)})
+	r.server.Script("pay", f)
+	_, rec, err := r.call("pay", 20*time.Second)
+	if e := failure(t, err); e.Outcome != observe.Timeout || rec.Delivery != observe.Unknown || rec.DurationMs > 5000 || !strings.Contains(e.Error(), "connect limit") {
+		t.Errorf("connect: %v, record %+v", err, rec)
 	}
 }

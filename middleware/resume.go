@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"net/http"
+	"net/http/httptrace"
 	"time"
 
 	"github.com/surecall/surecall/observe"
@@ -47,7 +48,7 @@ func (g *streamGuard) resume() {
 		g.incomplete(context.Cause(g.post.watch.ctx))
 		return
 	}
-	g.post.watch.heard()
+	g.post.watch.again()
 	resp, err := g.transport.base.RoundTrip(g.resumption())
 	if err != nil {
 		g.incomplete(err)
@@ -58,6 +59,7 @@ func (g *streamGuard) resume() {
 		g.incomplete(errNotResumed)
 		return
 	}
+	g.post.watch.reading()
 	g.post.update(func(s *observe.Post) { s.Stream.Resumed++ })
 	g.compressed = resp.Uncompressed
 	g.attach(resp.Body)
@@ -66,7 +68,8 @@ func (g *streamGuard) resume() {
 // resumption is the GET that goes on with the stream: same endpoint, same headers,
 // no body.
 func (g *streamGuard) resumption() *http.Request {
-	req := g.post.session.under(g.post.request, g.post.lease).Clone(g.post.watch.ctx)
+	ctx := httptrace.WithClientTrace(g.post.watch.ctx, g.post.watch.trace())
+	req := g.post.session.under(g.post.request, g.post.lease).Clone(ctx)
 	req.Method, req.Body, req.GetBody, req.ContentLength = http.MethodGet, nil, nil, 0
 	req.Header.Del("Content-Type")
 	req.Header.Set("Accept", "text/event-stream")
