@@ -166,7 +166,7 @@ func (l *listener) open() (*http.Response, error) {
 		if err != nil || resp.StatusCode != http.StatusNotFound || l.session == nil || again {
 			return resp, err
 		}
-		if l.session.examine(l.asked(), l.lease, true) != renewed {
+		if l.session.examine(l.ctx, l.asked(), l.lease, true) != renewed {
 			return resp, nil
 		}
 		discard(resp)

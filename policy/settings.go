@@ -167,7 +167,8 @@ type Session struct {
 	// connect again.
 	Heal *bool
 	// Timeout bounds one renewal: the check that the session is lost, the handshake,
-	// and what the host restores. Callers wait no longer than their own deadlines.
+	// and what the host restores. Callers wait no longer than their own deadlines, nor
+	// than [Limits].Attempt.
 	// Default 10 s; negative is no limit.
 	Timeout time.Duration `off:"no limit"`
 }
