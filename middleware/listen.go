@@ -258,7 +258,7 @@ func (l *listener) next() {
 		l.detach()
 		return
 	}
-	if e.HasID {
+	if e.HasID && canResumeAt(e.ID) {
 		l.lastID = e.ID
 	}
 	if e.HasRetry {

@@ -305,3 +305,17 @@ func TestStreamWithoutHeaders(t *testing.T) {
 		})
 	}
 }
+
+// TestUnsendableID: the server's own stream outlives an event id that no header can carry.
+func TestUnsendableID(t *testing.T) {
+	inBubble(t, middlewaretest.Options{StandaloneSSE: true}, middleware.Options{}, func(r *healRig) {
+		r.server.Broadcast("id: a\x01b\ndata:\n\n")
+		synctest.Wait()
+		r.server.EndStreams()
+		time.Sleep(time.Minute)
+		if gets := r.sent("GET"); len(gets) != 2 || gets[1].Header.Get("Last-Event-Id") != "" {
+			r.t.Errorf("GETs %+v", gets)
+		}
+		r.listens()
+	})
+}

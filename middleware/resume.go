@@ -4,6 +4,7 @@ import (
 	"context"
 	"net/http"
 	"net/http/httptrace"
+	"strings"
 	"time"
 
 	"github.com/surecall/surecall/observe"
@@ -24,8 +25,15 @@ const (
 // the call is alive.
 func (g *streamGuard) resumable() bool {
 	version := g.post.request.Header.Get(headerProtocolVersion)
-	return g.hasID && g.progress && g.resumed < maxResumptions && version != "" && version < sessionlessVersion &&
+	isNew := g.resumed == 0 || g.lastID != g.from // a replay of what came before is not
+	return g.hasID && isNew && g.resumed < maxResumptions && version != "" && version < sessionlessVersion &&
 		g.post.watch.ctx.Err() == nil
+}
+
+// canResumeAt reports whether an event id can be sent back, as the value of a header (RFC
+// 9110, section 5.5). One that cannot is none; net/http would refuse the request.
+func canResumeAt(id string) bool {
+	return !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
 // resume asks for the rest of the stream by GET with Last-Event-ID (MCP
@@ -33,7 +41,7 @@ func (g *streamGuard) resumable() bool {
 // that does not go on ends the call, not the session.
 func (g *streamGuard) resume() {
 	g.src.Close()
-	g.progress = false
+	g.from = g.lastID
 	g.resumed++
 	g.post.watch.hold()
 	wait := resumeWait

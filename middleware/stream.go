@@ -43,12 +43,12 @@ type streamGuard struct {
 	src       io.ReadCloser
 	events    *observe.EventReader
 
-	lastID   string
-	hasID    bool
-	progress bool // an event id came since the last resumption
-	wait     time.Duration
-	resumed  int
-	asked    []serverRequest
+	lastID  string
+	hasID   bool
+	from    string // where it was last resumed
+	wait    time.Duration
+	resumed int
+	asked   []serverRequest
 
 	compressed bool // net/http undoes it
 
@@ -101,8 +101,8 @@ func (g *streamGuard) next() {
 	if e.Rewritten {
 		g.post.deviate(observe.DeviationEventForm)
 	}
-	if e.HasID {
-		g.lastID, g.hasID, g.progress = e.ID, e.ID != "", true
+	if e.HasID && canResumeAt(e.ID) {
+		g.lastID, g.hasID = e.ID, e.ID != ""
 	}
 	if e.HasRetry {
 		g.wait = e.Retry
