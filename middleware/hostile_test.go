@@ -1,3 +1,5 @@
+//lint:file-ignore SA1019 hosts use sampling for as long as the SDK has it
+
 package middleware_test
 
 import (
