@@ -1,6 +1,7 @@
 package middleware
 
 import (
+	"context"
 	"net/http"
 	"strconv"
 	"time"
@@ -61,10 +62,17 @@ func (t *Transport) forget(req *http.Request, s *httpSession) {
 	s.end()
 }
 
-// enter takes the POST into its session, or ends it where nothing may be sent.
+// enter takes the POST into its session, or ends it where nothing may be sent. It waits
+// for a renewal no longer than the attempt may take, which is then counted anew.
 func (p *post) enter(s *httpSession) error {
 	came := time.Now()
-	l, helped, err := s.pass(p.watch.ctx, p.request)
+	ctx := p.watch.ctx
+	if limit := p.tool.Limits.Attempt; s != nil && limit > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeoutCause(ctx, limit, &limitError{"attempt", limit})
+		defer cancel()
+	}
+	l, helped, err := s.pass(ctx, p.request)
 	p.session, p.lease = s, l
 	if err == nil {
 		if helped {
@@ -76,6 +84,7 @@ func (p *post) enter(s *httpSession) error {
 	if lost, ok := err.(*lostError); ok {
 		p.conclude(observe.Verdict{Outcome: observe.SessionLost, Delivery: observe.NotSent, Reason: lost.reason})
 	} else {
+		p.watch.cancel(context.Cause(ctx))
 		p.broken(observe.Canceled, "the call ended while its session was being renewed", err, true)
 	}
 	p.end()

@@ -65,6 +65,7 @@ func (t *Transport) document(p *post, resp *http.Response) (*http.Response, erro
 	q.Status, q.Header, q.Body = resp.StatusCode, contentHeader(resp.Header), body
 	v := observe.Classify(q, &p.tool.Reading)
 	p.weigh(&v, body)
+	p.limitRounds(&v)
 	p.conclude(v)
 	if !v.Outcome.Answered() {
 		p.excerpt(body)

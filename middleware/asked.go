@@ -3,6 +3,7 @@ package middleware
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"sync"
 
 	"github.com/surecall/surecall/observe"
@@ -28,9 +29,13 @@ type serverRequest struct {
 // newServerRequest names a server's request with that id; req is a request of ours to
 // the same server.
 func newServerRequest(req *http.Request, id string) serverRequest {
-	var text string
-	if json.Unmarshal([]byte(id), &text) == nil {
-		id = `"` + text // however it is escaped
+	var value any
+	_ = json.Unmarshal([]byte(id), &value)
+	switch value := value.(type) {
+	case string:
+		id = `"` + value // however it is escaped
+	case float64:
+		id = strconv.FormatInt(int64(value), 10) // 1.0 and 1e0 are 1 to the SDK too (go-sdk v1.8.0)
 	}
 	return serverRequest{observe.RedactURL(req.URL), req.Header.Get(headerSessionID), id}
 }
@@ -60,10 +65,11 @@ func (s *serverRequests) answer(r serverRequest) {
 	}
 }
 
-// ask notes that the server wants something of the client before it goes on.
+// ask notes that the server wants something of the client before it goes on. From
+// 2026-07-28 on no server may, and none has the limits stand still.
 func (g *streamGuard) ask(data []byte) {
 	_, id, _, ok := observe.Envelope(data)
-	if !ok || len(g.asked) >= maxAsked {
+	if !ok || g.post.version >= sessionlessVersion || len(g.asked) >= maxAsked {
 		return
 	}
 	if r := newServerRequest(g.post.request, id); g.transport.requests.ask(r, &g.post.watch) {

@@ -63,3 +63,22 @@ func TestServerRequestsAreBounded(t *testing.T) {
 		t.Errorf("after the stream: %d requests, %d pauses", n, g.post.watch.paused)
 	}
 }
+
+// TestServerRequestNames: a response finds the request that it answers, in whatever form
+// the server wrote the id: the SDK writes it anew.
+func TestServerRequestNames(t *testing.T) {
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://fake.test/mcp", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for asked, answered := range map[string]string{
+		`1`: `1`, `1.0`: `1`, `1e2`: `100`, `-2.0e0`: `-2`, `"1"`: `"1"`, `"\u0061\/"`: `"a/"`, `"\ud800"`: "\"\ufffd\"", `9007199254740993`: `9007199254740992`,
+	} {
+		if newServerRequest(req, asked) != newServerRequest(req, answered) {
+			t.Errorf("%s is not found by %s", asked, answered)
+		}
+	}
+	if newServerRequest(req, `1`) == newServerRequest(req, `"1"`) {
+		t.Error("a number is found by a string")
+	}
+}

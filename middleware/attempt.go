@@ -46,6 +46,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	ev.hideEmail = c.opts.HideEmail
 	ev.keys = roundKeys{meta: cl.metaName(), key: cl.key, before: cl.rounds, header: cl.headers}
 	ev.entry, ev.attended, ev.progress = cl.entry, true, cl.wantProgress()
+	ev.asked = cl.asked
 	if cl.isTool() && cl.params() != nil {
 		ev.params, _ = c.headers.find(target{cl.server.name, cl.tool.Name})
 		cl.mirrored = ev.params
@@ -65,6 +66,7 @@ func (c *core) try(ctx context.Context, cl *call, next mcp.MethodHandler) (mcp.R
 	cl.believe(&a)
 	a.started, a.took = started, time.Since(started)
 	cl.rounds += a.rounds()
+	cl.asked += a.rounds()
 	cl.begun = cl.begun || rounds(a.posts)
 	cl.add(a)
 	if seen.ended != nil {
@@ -157,21 +159,7 @@ func (w *wire) resume() *resumption {
 	if w.last == nil || !rounds(w.posts) {
 		return nil
 	}
-	body, err := w.last.body()
-	if err != nil {
-		return nil
-	}
-	defer body.Close()
-	var msg struct {
-		Params struct {
-			InputResponses mcp.InputResponseMap `json:"inputResponses"`
-			RequestState   string               `json:"requestState"`
-		} `json:"params"`
-	}
-	if json.NewDecoder(body).Decode(&msg) != nil {
-		return nil
-	}
-	return &resumption{msg.Params.InputResponses, msg.Params.RequestState}
+	return w.last.carried()
 }
 
 // rounds is how many POSTs of the attempt were answered with a question.
@@ -193,12 +181,6 @@ func rounds(posts []observe.Post) bool {
 		}
 	}
 	return false
-}
-
-// resumption is what a later round carries beside the call's own parameters.
-type resumption struct {
-	responses mcp.InputResponseMap
-	state     string
 }
 
 // status is the HTTP status that decided, or 0.

@@ -23,7 +23,8 @@ type call struct {
 	key       string
 	guarded   bool // an equal call would adopt the key while the outcome is unknown
 	named     bool // the host can ask for this call again, by intent or key
-	rounds    int  // rounds that were answered with a question
+	rounds    int  // rounds that were answered with a question, of earlier calls of the intent too
+	asked     int  // of this call
 	begun     bool // the server has had an earlier round than the last
 	given     any  // the arguments as the caller gave them
 	hideEmail bool
@@ -173,10 +174,11 @@ func (cl *call) last(ctx context.Context, res mcp.Result, err error) *attempt {
 
 // limited bounds the whole call where the caller has not.
 func (cl *call) limited(ctx context.Context) (context.Context, func()) {
-	if _, ok := ctx.Deadline(); ok || cl.tool.Limits.Call <= 0 {
+	hard := cl.tool.Limits.Hard()
+	if _, ok := ctx.Deadline(); ok || hard == 0 {
 		return ctx, func() {}
 	}
-	ctx, cancel := context.WithTimeout(ctx, cl.tool.Limits.Call)
+	ctx, cancel := context.WithTimeout(ctx, hard)
 	// Not at once: the end of a stream that was answered is still being read, so that
 	// its connection can be used again.
 	return ctx, func() { time.AfterFunc(2*drainTime, cancel) }

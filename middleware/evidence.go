@@ -26,6 +26,7 @@ type evidence struct {
 	// attended says that an Attempt stands above, which waits where the server puts the
 	// call off.
 	attended bool
+	asked    int // questions of the call before this attempt
 
 	hideEmail bool
 

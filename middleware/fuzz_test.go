@@ -29,11 +29,14 @@ func FuzzWrappedCall(f *testing.F) {
 		f.Add(body, false)
 		f.Add("data: "+body+"\n\n", true)
 	}
+	for _, request := range hostile {
+		f.Add(`{"jsonrpc":"2.0","id":%id%,"result":{"resultType":"input_required","content":[],"inputRequests":{"q":`+request+`}}}`, false)
+	}
 	f.Add(": c\r\rid: 1\rdata: {\rdata: \"jsonrpc\":\"2.0\",\"id\":%id%,\"result\":{\"content\":[]}}\r\r", true)
 
 	var body string
 	var sse bool
-	b := newBench(f, nil, policy.Rule{Settings: policy.Settings{Breaker: policy.Breaker{Failures: -1}, Key: policy.Key{Guard: -1}}})
+	b := newBenchOf(f, new(user).handlers(), nil, policy.Rule{Settings: policy.Settings{Breaker: policy.Breaker{Failures: -1}, Key: policy.Key{Guard: -1}}})
 	f.Cleanup(func() { _ = b.session.Close() })
 	b.wire.call = func(_ int, p posted) (*http.Response, error) {
 		if p.tool == "read_weather" {

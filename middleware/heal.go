@@ -132,14 +132,14 @@ func (e *lostError) Error() string { return e.reason }
 
 // examine finds out what an answer means that looks as if the session was lost; plain
 // is one that says so, such as a 404. The request was sent under l, and waits no longer
-// than its context. A session whose renewal was of no use is not renewed again at once:
+// than ctx. A session whose renewal was of no use is not renewed again at once:
 // such an answer is then what it is.
-func (s *httpSession) examine(req *http.Request, l lease, plain bool) finding {
+func (s *httpSession) examine(ctx context.Context, req *http.Request, l lease, plain bool) finding {
 	f, found := s.suspect(req, l, plain)
 	switch {
 	case f == nil:
 		return found
-	case !await(req.Context(), f.done):
+	case !await(ctx, f.done):
 		return s.meanwhile(f)
 	}
 	return f.found

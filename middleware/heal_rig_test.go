@@ -130,13 +130,18 @@ const healEndpoint = "http://server.test/mcp"
 
 // connect connects a client, a bare one where stack is nil.
 func (r *healRig) connect(stack *middleware.Stack) *mcp.ClientSession {
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
+	return r.connectWith(stack, &mcp.ClientOptions{
 		ToolListChangedHandler: func(context.Context, *mcp.ToolListChangedRequest) {
 			r.mu.Lock()
 			defer r.mu.Unlock()
 			r.changed++
 		},
 	})
+}
+
+// connectWith connects a client with options.
+func (r *healRig) connectWith(stack *middleware.Stack, opts *mcp.ClientOptions) *mcp.ClientSession {
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
 	hc := &http.Client{Transport: r.base}
 	if stack != nil {
 		client.AddSendingMiddleware(stack.Middleware()...)

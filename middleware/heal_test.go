@@ -795,3 +795,28 @@ func TestTransportAloneHeals(t *testing.T) {
 		t.Errorf("%d, %d effects, counts %+v", server.Effects("pay"), server.Effects("send_mail"), server.Counts())
 	}
 }
+
+// TestAttemptBoundsHealing: where a tool has a limit for an attempt, that also bounds the
+// wait for a renewal, of the call that met the loss and of those that wait to be sent.
+func TestAttemptBoundsHealing(t *testing.T) {
+	inBubble(t, middlewaretest.Options{}, middleware.Options{}, func(r *healRig) {
+		r.restart()
+		r.server.AlwaysMethod("initialize", middlewaretest.Hang())
+		posts := r.server.Posts("pay")
+		for range 3 {
+			begun := time.Now()
+			_, rec, err := r.call("pay", time.Hour)
+			if took := time.Since(begun); err == nil || took != 2*time.Second || rec.Outcome.Usable() {
+				r.t.Errorf("took %v, err %v, record %+v", took, err, rec)
+			}
+		}
+		if n := r.server.Posts("pay") - posts; n != 1 {
+			r.t.Errorf("%d POSTs", n)
+		}
+		_, rec, _ := r.call("pay", time.Hour)
+		if rec.Outcome != observe.Timeout || rec.Delivery != observe.NotSent {
+			r.t.Errorf("record %+v", rec)
+		}
+		r.server.AlwaysMethod("initialize", middlewaretest.Fault{})
+	}, never, policy.Rule{Settings: policy.Settings{Limits: policy.Limits{Attempt: 2 * time.Second}, Session: policy.Session{Timeout: -1}}})
+}

@@ -118,6 +118,7 @@ func (c *connection) answer(p *pending, v observe.Verdict, l *line) jsonrpc.Mess
 		return nil
 	}
 	p.post.update(func(s *observe.Post) { s.Bytes = int64(len(l.data)) })
+	p.post.limitRounds(&v)
 	p.post.conclude(v)
 	if !v.Outcome.Answered() {
 		p.post.excerpt(l.data)

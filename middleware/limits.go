@@ -3,6 +3,7 @@ package middleware
 import (
 	"context"
 	"fmt"
+	"net/http/httptrace"
 	"sync"
 	"time"
 
@@ -76,6 +77,31 @@ func (w *watch) enter(rank int, name string, limit time.Duration) {
 	}
 	w.rank, w.running, w.since = rank, limitError{name, max(limit, 0)}, time.Now()
 	w.set()
+}
+
+// again begins the phases anew, for a request that goes on with the POST's answer.
+// Until the layer below tells how far it is, the other side is silent.
+func (w *watch) again() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if !w.over {
+		w.rank, w.running, w.since = 0, limitError{"silence", max(w.limits.Silence, 0)}, time.Now()
+		w.set()
+	}
+}
+
+// trace tells the phases of such a request.
+func (w *watch) trace() *httptrace.ClientTrace {
+	t := &httptrace.ClientTrace{
+		GetConn: func(string) { w.connecting() },
+		GotConn: func(httptrace.GotConnInfo) { w.connected() },
+	}
+	if w.limits.Headers > 0 {
+		t.WroteRequest = func(httptrace.WroteRequestInfo) { w.waiting() }
+	} else { // a server that never answers is silent
+		t.GotConn = func(httptrace.GotConnInfo) { w.enter(phaseHeaders, "silence", w.limits.Silence) }
+	}
+	return t
 }
 
 // heard says that bytes of the body came: the silence starts anew.

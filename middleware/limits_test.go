@@ -8,6 +8,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httptrace"
 	"slices"
 	"strings"
 	"sync"
@@ -400,4 +401,94 @@ func TestCallLimitKeepsTheSession(t *testing.T) {
 			r.stillServes(middlewaretest.Fault{})
 		}
 	})
+}
+
+// TestLimitsGoOn: the limits go on once a server's request was answered, however its id is
+// written, and on 2026-07-28, where no server may ask, they do not stand still at all.
+func TestLimitsGoOn(t *testing.T) {
+	onBoth(t, func(t *testing.T, so middlewaretest.Options) {
+		for _, request := range []string{`"id":1.0,"method":"ping"`, `"id":1e2,"method":"ping"`, `"id":"u","method":"no/such"`, `"id":"n","method":"sampling/createMessage","params":{}`, `"id":"p","method":"elicitation/create","params":"x"`} {
+			r := newRig(t, so, never, limits(policy.Limits{Silence: 200 * time.Millisecond}))
+			r.server.Script("pay", middlewaretest.Stream("asks", "data: {\"jsonrpc\":\"2.0\","+request+"}\n\n", middlewaretest.EndSilent))
+			_, rec, err := r.call("pay", 30*time.Second)
+			if e := failure(t, err); e.Outcome != observe.Timeout || rec.DurationMs > 5000 {
+				t.Errorf("%s: %v, record %+v", request, err, rec)
+			}
+		}
+		// A person who takes their time holds nothing up any more than that.
+		if so.Version == middlewaretest.Version20260728 {
+			r := newRig(t, so, never, limits(policy.Limits{Silence: 200 * time.Millisecond}))
+			r.session = r.connectAs(t, (&user{thinks: 3 * time.Second}).options())
+			r.server.Script("pay", middlewaretest.Stream("asks", "data: {\"jsonrpc\":\"2.0\",\"id\":7,\"method\":\"elicitation/create\",\"params\":{\"message\":\"?\"}}\n\n", middlewaretest.EndSilent))
+			if _, rec, err := r.call("pay", 30*time.Second); rec.Outcome != observe.Timeout || rec.DurationMs > 2500 {
+				t.Errorf("%v, record %+v", err, rec)
+			}
+		}
+	})
+}
+
+// TestProgressWithoutEnd: a server that reports progress without end does not hold a call
+// that nothing else bounds.
+func TestProgressWithoutEnd(t *testing.T) {
+	for attempt, hard := range map[time.Duration]time.Duration{time.Second: 10 * time.Minute, 2 * time.Minute: 20 * time.Minute} {
+		synctest.Test(t, func(t *testing.T) {
+			b := newBench(t, func(_ int, p posted) (*http.Response, error) {
+				body, w := io.Pipe()
+				go func() {
+					event := fmt.Sprintf("data: {\"jsonrpc\":\"2.0\",\"method\":\"notifications/progress\",\"params\":{\"progressToken\":%q,\"progress\":1}}\n\n", p.params.Meta["progressToken"])
+					for waitIn(p.req.Context(), attempt/2) == nil {
+						_, _ = io.WriteString(w, event)
+					}
+					_ = w.CloseWithError(p.req.Context().Err())
+				}()
+				return &http.Response{StatusCode: 200, ContentLength: -1, Header: http.Header{"Content-Type": {"text/event-stream"}}, Body: body}, nil
+			}, never, limits(policy.Limits{Attempt: attempt, Call: -1, Progress: new(true)}))
+			defer b.session.Close()
+			start := time.Now()
+			_, rec, err := b.call("pay", 0)
+			if took := time.Since(start); err == nil || rec.Outcome != observe.Timeout || took > hard+time.Second || took < hard {
+				t.Errorf("took %v, err %v, record %+v", took, err, rec)
+			}
+		})
+	}
+}
+
+// noWayBack is a network on which the request that resumes a stream gets no connection.
+type noWayBack struct{ *http.Transport }
+
+func (n noWayBack) RoundTrip(req *http.Request) (*http.Response, error) {
+	if req.Header.Get("Last-Event-ID") == "" {
+		return n.Transport.RoundTrip(req)
+	}
+	httptrace.ContextClientTrace(req.Context()).GetConn("server")
+	<-req.Context().Done()
+	return nil, req.Context().Err()
+}
+
+// TestLimitsOfAResumption: connecting, headers and silence are limited for the request that
+// resumes a stream as they are for the call (before 2026-07-28).
+func TestLimitsOfAResumption(t *testing.T) {
+	so := middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true}
+	f := middlewaretest.Stream("cut", "id: %stream%_0\nretry: 100\ndata:\n\n", middlewaretest.EndClose)
+	for name, l := range map[string]policy.Limits{
+		"headers": {Headers: 300 * time.Millisecond},
+		"silence": {Silence: 300 * time.Millisecond},
+	} {
+		r := newRig(t, so, never, limits(l))
+		r.server.Script("pay", f)
+		r.server.ScriptMethod("GET", middlewaretest.Hang())
+		_, rec, err := r.call("pay", 20*time.Second)
+		if e := failure(t, err); e.Outcome != observe.Timeout || rec.DurationMs > 5000 || !strings.Contains(e.Error(), name+" limit") || rec.SSE.Close != "limit" {
+			t.Errorf("%s: %v, record %+v", name, err, rec)
+		}
+		r.stillServes(middlewaretest.Fault{})
+	}
+
+	r := newRig(t, so, never, limits(policy.Limits{Connect: 300 * time.Millisecond}))
+	r.session = r.connectOver(t, nil, noWayBack{new(http.Transport)})
+	r.server.Script("pay", f)
+	_, rec, err := r.call("pay", 20*time.Second)
+	if e := failure(t, err); e.Outcome != observe.Timeout || rec.Delivery != observe.Unknown || rec.DurationMs > 5000 || !strings.Contains(e.Error(), "connect limit") {
+		t.Errorf("connect: %v, record %+v", err, rec)
+	}
 }

@@ -12,8 +12,14 @@ import (
 	"github.com/surecall/surecall/observe"
 )
 
-// listenWaitMax bounds the wait before the server's own stream is opened again.
-const listenWaitMax = 30 * time.Second
+const (
+	// listenWait bounds how long the SDK is kept waiting for the server's own stream. It
+	// opens that within Connect, but not within Connect's context (go-sdk v1.8.0), and
+	// servers there are that send no headers before there is an event.
+	listenWait = 500 * time.Millisecond
+	// listenWaitMax bounds the wait before the server's own stream is opened again.
+	listenWaitMax = 30 * time.Second
+)
 
 // isListening reports whether a request opens the server's own stream (MCP 2025-11-25
 // and earlier, "listening for messages from the server").
@@ -42,6 +48,7 @@ type listener struct {
 	ctx       context.Context // ends with the request, or by Close
 	end       context.CancelFunc
 
+	first  chan tried // the first try; nil once it is over
 	lease  lease
 	events *observe.EventReader // nil while there is no stream
 	stop   func()               // ends the stream, or the try to get one
@@ -63,23 +70,23 @@ func (t *Transport) listen(req *http.Request) (*http.Response, error) {
 	}
 	l.limit = int(t.core.rules.Load().Reads(server).MaxResult)
 	l.ctx, l.end = context.WithCancel(req.Context())
-	resp, err := l.open()
-	switch {
-	case l.ctx.Err() != nil:
-		discard(resp)
-		l.end()
-		return nil, l.request.Context().Err()
-	case err == nil && isStream(resp):
-		l.attach(resp)
-	case err == nil && !passing(resp.StatusCode):
+	l.first = make(chan tried)
+	go l.try()
+	late := time.NewTimer(listenWait)
+	defer late.Stop()
+	select {
+	case r := <-l.first:
+		if l.begin(r) {
+			break
+		}
 		// The SDK knows what to make of it.
-		l.session.show(resp, l.lease)
-		correctSession(req, resp, false)
-		resp.Body = &lastBody{resp.Body, l}
-		return resp, nil
-	case err == nil:
-		discard(resp)
-		l.stop()
+		l.session.show(r.resp, l.lease)
+		correctSession(req, r.resp, false)
+		r.resp.Body = &lastBody{r.resp.Body, l}
+		return r.resp, nil
+	case <-late.C:
+	case <-l.ctx.Done():
+		return nil, req.Context().Err()
 	}
 	return &http.Response{
 		Status: "200 OK", StatusCode: http.StatusOK,
@@ -89,6 +96,58 @@ func (t *Transport) listen(req *http.Request) (*http.Response, error) {
 		ContentLength: -1,
 		Request:       req,
 	}, nil
+}
+
+// tried is what a try to open the stream came to.
+type tried struct {
+	resp *http.Response
+	err  error
+}
+
+// try opens the stream for the first time, for whoever still waits for it.
+func (l *listener) try() {
+	resp, err := l.open()
+	select {
+	case l.first <- tried{resp, err}:
+	case <-l.ctx.Done():
+		if discard(resp); err == nil {
+			l.stop()
+		}
+	}
+}
+
+// begin takes the first try, and reports false if the answer is no stream and will not
+// pass by itself.
+func (l *listener) begin(r tried) bool {
+	l.first = nil
+	switch {
+	case r.err != nil:
+	case isStream(r.resp):
+		l.attach(r.resp)
+	case passing(r.resp.StatusCode):
+		discard(r.resp)
+		l.stop()
+	default:
+		return false
+	}
+	return true
+}
+
+// await waits for a first try that takes its time. Nobody tells the SDK any more that
+// the server has no stream, so that the listener keeps quiet itself.
+func (l *listener) await() {
+	select {
+	case r := <-l.first:
+		if l.begin(r) {
+			return
+		}
+		discard(r.resp)
+		l.stop()
+		if r.resp.StatusCode == http.StatusMethodNotAllowed {
+			<-l.ctx.Done()
+		}
+	case <-l.ctx.Done():
+	}
 }
 
 // passing reports whether a status may pass by itself.
@@ -107,7 +166,7 @@ func (l *listener) open() (*http.Response, error) {
 		if err != nil || resp.StatusCode != http.StatusNotFound || l.session == nil || again {
 			return resp, err
 		}
-		if l.session.examine(l.asked(), l.lease, true) != renewed {
+		if l.session.examine(l.ctx, l.asked(), l.lease, true) != renewed {
 			return resp, nil
 		}
 		discard(resp)
@@ -177,7 +236,11 @@ func (l *listener) Read(b []byte) (int, error) {
 		if l.ctx.Err() != nil {
 			return 0, http.ErrBodyReadAfterClose
 		}
-		if l.events == nil {
+		switch {
+		case l.first != nil:
+			l.await()
+			continue
+		case l.events == nil:
 			l.reopen()
 			continue
 		}
@@ -195,7 +258,7 @@ func (l *listener) next() {
 		l.detach()
 		return
 	}
-	if e.HasID {
+	if e.HasID && canResumeAt(e.ID) {
 		l.lastID = e.ID
 	}
 	if e.HasRetry {
@@ -204,12 +267,23 @@ func (l *listener) next() {
 	if len(e.Data) == 0 || !e.IsMessage() {
 		return
 	}
-	if _, err := jsonrpc.DecodeMessage(e.Data); err != nil {
-		return // it would end the session
+	if _, err := jsonrpc.DecodeMessage(e.Data); err != nil || !l.bearable(e.Data) {
+		return // it would end the session, or the program
 	}
 	// Line ends stand only between tokens; and ids are for us, not for the SDK.
 	data := bytes.ReplaceAll(e.Data, []byte("\n"), []byte(" "))
 	l.out = append(append(append(l.out[:0], eventStart...), data...), eventEnd...)
+}
+
+// bearable reports whether a message can be given to the SDK: a request has to be one
+// that it can answer.
+func (l *listener) bearable(data []byte) bool {
+	if kind, _, _, ok := observe.Envelope(data); !ok || kind != observe.KindRequest {
+		return true
+	}
+	q := observe.Answer{ProtocolVersion: l.request.Header.Get(headerProtocolVersion)}
+	kind, _ := observe.ClassifyMessage(data, q, nil)
+	return kind == observe.KindRequest
 }
 
 // detach lets go of a stream that has ended. One that lived begins the waits anew.

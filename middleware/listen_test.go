@@ -268,3 +268,54 @@ func TestLostSessionIsQuiet(t *testing.T) {
 		}
 	})
 }
+
+// TestStreamWithoutHeaders: a server that keeps the headers of its own stream back holds
+// up neither Connect nor calls, and its events arrive once it sends them; one that says
+// late that it has no stream is not asked again.
+func TestStreamWithoutHeaders(t *testing.T) {
+	for name, c := range map[string]struct {
+		fault middlewaretest.Fault
+		gets  int
+	}{
+		"silent":   {middlewaretest.Hang(), 1},
+		"stream":   {middlewaretest.Fault{Name: "late"}.Delayed(time.Minute), 1},
+		"refused":  {middlewaretest.Status(405).Delayed(time.Minute), 1},
+		"occupied": {middlewaretest.Status(503).Delayed(time.Minute), 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, middlewaretest.Options{StandaloneSSE: true}, middleware.Options{}, func(r *healRig) {
+				_ = r.session.Close()
+				gets := r.server.Counts().Gets
+				r.server.ScriptMethod("GET", c.fault)
+				begun := time.Now()
+				r.session = r.connect(r.stack)
+				if took := time.Since(begun); took > time.Second {
+					r.t.Errorf("Connect took %v", took)
+				}
+				r.stillServes(middlewaretest.Fault{})
+				time.Sleep(3 * time.Minute)
+				r.stillServes(middlewaretest.Fault{})
+				if name == "stream" || name == "occupied" {
+					r.listens()
+				}
+				if n := r.server.Counts().Gets - gets; n != c.gets {
+					r.t.Errorf("%d GETs", n)
+				}
+			})
+		})
+	}
+}
+
+// TestUnsendableID: the server's own stream outlives an event id that no header can carry.
+func TestUnsendableID(t *testing.T) {
+	inBubble(t, middlewaretest.Options{StandaloneSSE: true}, middleware.Options{}, func(r *healRig) {
+		r.server.Broadcast("id: a\x01b\ndata:\n\n")
+		synctest.Wait()
+		r.server.EndStreams()
+		time.Sleep(time.Minute)
+		if gets := r.sent("GET"); len(gets) != 2 || gets[1].Header.Get("Last-Event-Id") != "" {
+			r.t.Errorf("GETs %+v", gets)
+		}
+		r.listens()
+	})
+}

@@ -16,7 +16,8 @@ func (p *post) weigh(v *observe.Verdict, body []byte) {
 	if !suspicious {
 		return
 	}
-	found := s.examine(p.request, p.lease, plain)
+	p.watch.hold() // the server has said its word; only the attempt's limit goes on
+	found := s.examine(p.watch.ctx, p.request, p.lease, plain)
 	switch {
 	case found == alive && v.Outcome == observe.SessionLost:
 		// Whoever wrote it does not know what the server knows, and proves nothing.

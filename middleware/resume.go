@@ -3,6 +3,8 @@ package middleware
 import (
 	"context"
 	"net/http"
+	"net/http/httptrace"
+	"strings"
 	"time"
 
 	"github.com/surecall/surecall/observe"
@@ -23,8 +25,15 @@ const (
 // the call is alive.
 func (g *streamGuard) resumable() bool {
 	version := g.post.request.Header.Get(headerProtocolVersion)
-	return g.hasID && g.progress && g.resumed < maxResumptions && version != "" && version < sessionlessVersion &&
+	isNew := g.resumed == 0 || g.lastID != g.from // a replay of what came before is not
+	return g.hasID && isNew && g.resumed < maxResumptions && version != "" && version < sessionlessVersion &&
 		g.post.watch.ctx.Err() == nil
+}
+
+// canResumeAt reports whether an event id can be sent back, as the value of a header (RFC
+// 9110, section 5.5). One that cannot is none; net/http would refuse the request.
+func canResumeAt(id string) bool {
+	return !strings.ContainsFunc(id, func(r rune) bool { return r < ' ' && r != '\t' || r == 0x7f })
 }
 
 // resume asks for the rest of the stream by GET with Last-Event-ID (MCP
@@ -32,7 +41,7 @@ func (g *streamGuard) resumable() bool {
 // that does not go on ends the call, not the session.
 func (g *streamGuard) resume() {
 	g.src.Close()
-	g.progress = false
+	g.from = g.lastID
 	g.resumed++
 	g.post.watch.hold()
 	wait := resumeWait
@@ -47,7 +56,7 @@ func (g *streamGuard) resume() {
 		g.incomplete(context.Cause(g.post.watch.ctx))
 		return
 	}
-	g.post.watch.heard(0)
+	g.post.watch.again()
 	resp, err := g.transport.follow(g.resumption())
 	if err != nil {
 		g.incomplete(err)
@@ -58,6 +67,7 @@ func (g *streamGuard) resume() {
 		g.incomplete(errNotResumed)
 		return
 	}
+	g.post.watch.reading()
 	g.post.update(func(s *observe.Post) { s.Stream.Resumed++ })
 	g.compressed = resp.Uncompressed
 	g.attach(resp.Body)
@@ -66,7 +76,8 @@ func (g *streamGuard) resume() {
 // resumption is the GET that goes on with the stream: same endpoint, same headers,
 // no body.
 func (g *streamGuard) resumption() *http.Request {
-	req := g.post.session.under(g.post.request, g.post.lease).Clone(g.post.watch.ctx)
+	ctx := httptrace.WithClientTrace(g.post.watch.ctx, g.post.watch.trace())
+	req := g.post.session.under(g.post.request, g.post.lease).Clone(ctx)
 	req.Method, req.Body, req.GetBody, req.ContentLength = http.MethodGet, nil, nil, 0
 	req.Header.Del("Content-Type")
 	req.Header.Set("Accept", "text/event-stream")

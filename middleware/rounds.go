@@ -6,6 +6,8 @@ import (
 	"io"
 	"net/http"
 
+	"github.com/modelcontextprotocol/go-sdk/mcp"
+
 	"github.com/surecall/surecall/idempotency"
 	"github.com/surecall/surecall/observe"
 )
@@ -29,11 +31,26 @@ func (e *evidence) round() int {
 	return 1 + e.keys.before + answeredRounds(e.posts)
 }
 
-// questions is how many rounds of the attempt were answered with a question.
+// maxRounds is how many questions one call may be answered with; the SDK's loop, which
+// sees only a part of the call where a server puts it off or it is resumed, has the same
+// bound (go-sdk v1.8.0).
+const maxRounds = 10
+
+// limitRounds ends a call whose questions do not end.
+func (p *post) limitRounds(v *observe.Verdict) {
+	if v.Outcome != observe.InputRequired || v.InputRequests == 0 || !p.evidence.attended {
+		return
+	}
+	if p.evidence.questions()+1 >= maxRounds {
+		v.Outcome, v.Delivery, v.Reason = observe.InvalidToolResult, observe.Unknown, "the rounds did not end"
+	}
+}
+
+// questions is how many rounds of the call were answered with a question.
 func (e *evidence) questions() int {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	return answeredRounds(e.posts)
+	return e.asked + answeredRounds(e.posts)
 }
 
 // continues reports whether a POST is a further round of its attempt: one that
@@ -60,6 +77,32 @@ func answeredRounds(posts []*post) int {
 // after that is the same round.
 func asked(p *observe.Post) bool {
 	return p.Verdict.Outcome == observe.InputRequired && p.Verdict.InputRequests > 0
+}
+
+// resumption is what a later round carries beside the call's own parameters.
+type resumption struct {
+	responses mcp.InputResponseMap
+	state     string
+}
+
+// carried returns what a request carries beside the call's own parameters, or nil where
+// it cannot be read.
+func (p *post) carried() *resumption {
+	body, err := p.body()
+	if err != nil {
+		return nil
+	}
+	defer body.Close()
+	var msg struct {
+		Params struct {
+			InputResponses mcp.InputResponseMap `json:"inputResponses"`
+			RequestState   string               `json:"requestState"`
+		} `json:"params"`
+	}
+	if json.NewDecoder(body).Decode(&msg) != nil {
+		return nil
+	}
+	return &resumption{msg.Params.InputResponses, msg.Params.RequestState}
 }
 
 // resumeRounds counts on where the caller goes on with a call whose question it has

@@ -1,12 +1,16 @@
 package middleware_test
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -216,7 +220,7 @@ func TestSheddingIsWaitedOut(t *testing.T) {
 					if wait := p.at.Sub(b.wire.posts[i+1].at); wait < full/2 || wait > full {
 						t.Errorf("wait %d: %v", i, wait)
 					}
-					if want := "s" + string(b.wire.posts[i+1].id); p.params.RequestState != want || len(p.params.InputResponses) != 0 {
+					if want := "s" + string(b.wire.posts[i+1].id); p.params.RequestState != want || len(p.params.InputResponses) != 1 {
 						t.Errorf("POST %d: state %s, responses %v", i, p.params.RequestState, p.params.InputResponses)
 					}
 				}
@@ -296,9 +300,15 @@ func TestRoundsThatFail(t *testing.T) {
 // connectAs connects a client with options through the stack.
 func (r *rig) connectAs(t *testing.T, opts *mcp.ClientOptions) *mcp.ClientSession {
 	t.Helper()
+	return r.connectOver(t, opts, nil)
+}
+
+// connectOver connects a client with options through the stack, over a network.
+func (r *rig) connectOver(t *testing.T, opts *mcp.ClientOptions, base http.RoundTripper) *mcp.ClientSession {
+	t.Helper()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, opts)
 	client.AddSendingMiddleware(r.stack.Middleware()...)
-	hc := r.stack.HTTPClient(nil)
+	hc := r.stack.HTTPClient(&http.Client{Transport: base})
 	t.Cleanup(hc.CloseIdleConnections)
 	cs, err := client.Connect(t.Context(), &mcp.StreamableClientTransport{Endpoint: r.server.URL(), HTTPClient: hc}, nil)
 	if err != nil {
@@ -480,4 +490,103 @@ func TestHostsOwnRoundsWithoutLedger(t *testing.T) {
 	}
 	_, _ = r.session.CallTool(ctx, p)
 	r.checkRoundKeys("ask", 1, 2, 2)
+}
+
+// overheard keeps what the calls carried that went by.
+type overheard struct {
+	http.RoundTripper
+	mu    sync.Mutex
+	calls []mcp.CallToolParams
+}
+
+func (o *overheard) RoundTrip(req *http.Request) (*http.Response, error) {
+	body, err := io.ReadAll(req.Body)
+	if err != nil {
+		return nil, err
+	}
+	req.Body = io.NopCloser(bytes.NewReader(body))
+	var msg struct {
+		Method string
+		Params mcp.CallToolParams
+	}
+	if json.Unmarshal(body, &msg) == nil && msg.Method == "tools/call" {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		o.calls = append(o.calls, msg.Params)
+	}
+	return o.RoundTripper.RoundTrip(req)
+}
+
+func (o *overheard) CloseIdleConnections() { o.RoundTripper.(*http.Transport).CloseIdleConnections() }
+
+// TestSheddingInALaterRound: a server that puts off the round which carries the answers
+// gets them again, with its state, whether it gave one with the put-off or not: the user
+// is asked once. A host that conducts the rounds itself loses nothing either.
+func TestSheddingInALaterRound(t *testing.T) {
+	for name, result := range map[string]string{
+		"no state, empty":    `{"resultType":"input_required","inputRequests":{}}`,
+		"no state at all":    `{"resultType":"input_required"}`,
+		"a state of its own": `{"resultType":"input_required","requestState":"busy"}`,
+	} {
+		for _, own := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, own), func(t *testing.T) {
+				r := newRig(t, middlewaretest.Options{}, never)
+				var u user
+				wire, opts := &overheard{RoundTripper: new(http.Transport)}, u.options()
+				opts.MultiRoundTrip = &mcp.MultiRoundTripOptions{Disabled: own}
+				r.session = r.connectOver(t, opts, wire)
+				put := middlewaretest.SecondRound(middlewaretest.ResultBody("put-off", result))
+				put.Execute = middlewaretest.Never
+				r.server.Script("pay", put)
+				p := &mcp.CallToolParams{Name: "pay"}
+				res, err := r.session.CallTool(t.Context(), p)
+				if own {
+					if err != nil || len(res.InputRequests) != 1 {
+						t.Fatalf("round 1: %v %+v", err, res)
+					}
+					res, err = r.session.CallTool(t.Context(), answered(p, res))
+				}
+				if err != nil || res.NeedsInput() || res.IsError {
+					t.Fatalf("err %v, result %+v", err, res)
+				}
+				want := map[bool]int64{false: 1}[own]
+				if len(wire.calls) != 3 || r.server.Effects("pay") != 1 || u.asked.Load() != want {
+					t.Fatalf("%d POSTs, %d effects, asked %d times", len(wire.calls), r.server.Effects("pay"), u.asked.Load())
+				}
+				state := wire.calls[1].RequestState
+				if name == "a state of its own" {
+					state = "busy"
+				}
+				if last := wire.calls[2]; len(last.InputResponses) != 1 || last.RequestState != state || state == "" {
+					t.Errorf("the last round carried the state %q and %d answers", last.RequestState, len(last.InputResponses))
+				}
+			})
+		}
+	}
+}
+
+// TestQuestionsWithoutEnd: a server gets no more questions for putting the call off, or
+// failing, between them.
+func TestQuestionsWithoutEnd(t *testing.T) {
+	for name, between := range map[string]func(posted) (*http.Response, error){
+		"shedding": func(p posted) (*http.Response, error) { return p.inputRequired(shedding["empty"]) },
+		"503":      func(posted) (*http.Response, error) { return jsonAnswer(503, ""), nil },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				var u user
+				b := newBenchOf(t, u.options(), func(n int, p posted) (*http.Response, error) {
+					if n%7 == 0 {
+						return between(p)
+					}
+					return p.asks()
+				}, policy.Rule{Settings: policy.Settings{Safety: policy.Idempotent, Retry: policy.Retry{Repeats: 5}}})
+				defer b.session.Close()
+				_, rec, err := b.call("pay", 0)
+				if e := failure(t, err); e.Outcome != observe.InvalidToolResult || rec.Delivery != observe.Unknown || u.asked.Load() != 9 || b.wire.count() != 11 {
+					t.Errorf("asked %d times, %d POSTs, err %v, record %+v", u.asked.Load(), b.wire.count(), err, rec)
+				}
+			})
+		})
+	}
 }

@@ -75,7 +75,9 @@ func (t *Transport) watchPost(p *post) (*http.Response, error) {
 	p.status, p.media, p.httpVersion = resp.StatusCode, mediaType(resp.Header), httpVersion(resp)
 	p.evidence.respond(p, cleanType(resp.Header))
 	p.heedHead(resp.Header)
-	p.update(func(s *observe.Post) { s.Location = observe.Redact(observe.URLOrigin(location(p.request, resp)), maxLocation) })
+	p.update(func(s *observe.Post) {
+		s.Location = observe.Redact(observe.URLOrigin(location(p.request, resp)), maxLocation)
+	})
 	if resp.Body == nil {
 		p.conclude(p.classify(resp.Header, nil))
 		p.end()

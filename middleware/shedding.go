@@ -15,9 +15,6 @@ import (
 const (
 	// maxPutOffs is how often a server may put one attempt off.
 	maxPutOffs = 10
-	// maxRounds is how many questions the SDK answers within one call of next (go-sdk
-	// v1.8.0); a server that puts the call off between them gets no more.
-	maxRounds = 10
 	// putOffWait is the first wait where the policy has no backoff: a server that sheds
 	// load is not asked again at once.
 	putOffWait = 200 * time.Millisecond
@@ -35,7 +32,7 @@ func (c *core) converse(ctx context.Context, cl *call, ev *evidence, next mcp.Me
 		cl.announce(ctx)
 		res, err := cl.invoke(ctx, next)
 		off, ok := putOff(res, err)
-		if !ok || n == maxPutOffs || ev.questions() >= maxRounds {
+		if !ok || n == maxPutOffs {
 			return res, err
 		}
 		wait := cl.putOffWait(n, c.opts.Rand())
@@ -50,7 +47,7 @@ func (c *core) converse(ctx context.Context, cl *call, ev *evidence, next mcp.Me
 		default:
 			return nil, ctx.Err()
 		}
-		cl.goOn(resumption{state: off.RequestState})
+		cl.goOn(cl.sameRound(ev.lastPost(), off))
 	}
 }
 
@@ -61,6 +58,27 @@ func putOff(res mcp.Result, err error) (*mcp.CallToolResult, bool) {
 		return nil, false
 	}
 	return tool, tool.NeedsInput() && len(tool.InputRequests) == 0
+}
+
+// sameRound is what the round that was put off carries when it comes again: the answers
+// already given, which the server need not have looked at (one that has ignores them;
+// MCP 2026-07-28, multi round-trip requests, "error handling"), and the server's state.
+// Where the server that put it off gave none, that is the state which the answers belong
+// to. The specification's "no state in the retry" would ask the user again.
+func (cl *call) sameRound(last *post, off *mcp.CallToolResult) resumption {
+	var r resumption
+	if p := cl.params(); p != nil {
+		r = resumption{p.InputResponses, p.RequestState}
+	}
+	if last != nil {
+		if carried := last.carried(); carried != nil {
+			r = *carried
+		}
+	}
+	if off.RequestState != "" {
+		r.state = off.RequestState
+	}
+	return r
 }
 
 // putOffWait is the policy's backoff, at least half of it.

@@ -43,13 +43,13 @@ type streamGuard struct {
 	src       io.ReadCloser
 	events    *observe.EventReader
 
-	lastID   string
-	hasID    bool
-	progress bool // an event id came since the last resumption
-	wait     time.Duration
-	resumed  int
-	asked    []serverRequest
-	bytes    int64
+	lastID  string
+	hasID   bool
+	from    string // where it was last resumed
+	wait    time.Duration
+	resumed int
+	asked   []serverRequest
+	bytes   int64
 
 	compressed bool // net/http undoes it
 
@@ -109,8 +109,8 @@ func (g *streamGuard) next() {
 	if e.Rewritten {
 		g.post.deviate(observe.DeviationEventForm)
 	}
-	if e.HasID {
-		g.lastID, g.hasID, g.progress = e.ID, e.ID != "", true
+	if e.HasID && canResumeAt(e.ID) {
+		g.lastID, g.hasID = e.ID, e.ID != ""
 	}
 	if e.HasRetry {
 		g.wait = e.Retry
@@ -149,6 +149,7 @@ func (g *streamGuard) terminal(data []byte, v observe.Verdict) {
 	}
 	g.post.update(func(s *observe.Post) { s.Stream.Terminal = v.Outcome.Answered() })
 	g.post.weigh(&v, data)
+	g.post.limitRounds(&v)
 	g.closed("complete")
 	g.post.conclude(v)
 	if !v.Outcome.Answered() {

@@ -230,3 +230,43 @@ func (r *rig) keysOf(tool string) int {
 	}
 	return len(keys)
 }
+
+// TestReplays: a server that sends what came before again and again does not go on with the
+// stream; and an id that no header can carry is none (before 2026-07-28).
+func TestReplays(t *testing.T) {
+	so := middlewaretest.Options{Version: middlewaretest.Version20251125, Sessions: true}
+	for name, c := range map[string]struct {
+		body, resumes string
+		ids           []string
+	}{
+		"one":      {"id: a\nretry: 100\ndata:\n\n", "", []string{"a"}},
+		"several":  {"retry: 100\nid: a\ndata:\n\nid: b\ndata:\n\n", "", []string{"b"}},
+		"then new": {"id: a\nretry: 100\ndata:\n\n", "id: a\ndata:\n\nid: b\ndata:\n\n", []string{"a", "b"}},
+		"control":  {"id: a\nretry: 100\ndata:\n\nid: b\x01\ndata:\n\nid: \x7f\ndata:\n\n", "", []string{"a"}},
+		"no other": {"id: b\x01\ndata:\n\n", "", nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newRig(t, so, never)
+			before := r.server.Counts().Gets
+			r.server.Script("pay", middlewaretest.Stream("cut", c.body, middlewaretest.EndClose))
+			resumes := c.resumes
+			if resumes == "" {
+				resumes = c.body
+			}
+			r.server.AlwaysMethod("GET", middlewaretest.Stream("replay", resumes, middlewaretest.EndClose))
+			_, rec, err := r.call("pay", time.Minute)
+			if err == nil || rec.Outcome != observe.StreamIncomplete || rec.Delivery != observe.Unknown {
+				t.Errorf("err %v, record %+v", err, rec)
+			}
+			var ids []string
+			for _, e := range r.server.Entries() {
+				if e.HTTPMethod == "GET" && e.Header.Get("Last-Event-Id") != "" {
+					ids = append(ids, e.Header.Get("Last-Event-Id"))
+				}
+			}
+			if n := r.server.Counts().Gets - before; !slices.Equal(ids, c.ids) || n != len(c.ids) {
+				t.Errorf("resumed at %q, %d GETs", ids, n)
+			}
+		})
+	}
+}

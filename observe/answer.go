@@ -29,7 +29,8 @@ type Answer struct {
 	ID string
 	// Method is the method of the request; empty means "tools/call". An answer to
 	// another method is judged by status and envelope alone: any object is a
-	// valid result, and [ToolSuccess] means no more than that.
+	// valid result, and [ToolSuccess] means no more than that. Only the questions of
+	// prompts/get and resources/read have to be such as a client can be given.
 	Method string
 	// ProtocolVersion is the negotiated MCP version; empty means
 	// [LatestProtocolVersion].
@@ -41,6 +42,12 @@ type Answer struct {
 
 // judgesTool reports whether the result has to be a tool result.
 func (a *Answer) judgesTool() bool { return a.Method == "" || a.Method == "tools/call" }
+
+// mayAsk reports whether the SDK looks for questions in the result (go-sdk v1.8.0: on
+// every protocol version).
+func (a *Answer) mayAsk() bool {
+	return a.judgesTool() || a.Method == "prompts/get" || a.Method == "resources/read"
+}
 
 // hasRounds reports whether the protocol version has multi round-trip requests.
 // Versions are dates: they compare as strings.

@@ -38,6 +38,8 @@ const (
 	reasonContentMember = "a member of content is not an object"
 	reasonIsError       = "isError is not a boolean"
 	reasonInputRequests = "inputRequests is not an object"
+	reasonInputRequest  = "a request for input that no client can fulfil"
+	reasonStrayRequests = "inputRequests in a result that is not input_required"
 	reasonRequestState  = "requestState is not a string"
 )
 
@@ -60,7 +62,7 @@ func Classify(a Answer, r *Reading) Verdict {
 		return unusable(UnexpectedContent, reasonMedia)
 	}
 	var f facts
-	f.gather(a.Body, a.judgesTool())
+	f.gather(a.Body, a.mayAsk())
 	return f.judge(&a, r)
 }
 
@@ -230,7 +232,9 @@ func (f *facts) judgeResult(v Verdict, a *Answer, r *Reading) Verdict {
 	switch {
 	case !token(v.Result).isObject():
 		return v.fail(InvalidToolResult, reasonResult)
-	case !f.tool:
+	case f.looseRequest:
+		return v.fail(InvalidToolResult, reasonInputRequest)
+	case !a.judgesTool():
 		v.Outcome = ToolSuccess
 		return v
 	case f.result.ambiguous != 0:
@@ -262,8 +266,11 @@ func (f *facts) resultType() string {
 // judgeType judges by resultType, which MCP 2026-07-28 introduced: absent means
 // complete, and what is not known is invalid (basic protocol, "ResultType").
 func (f *facts) judgeType(v Verdict, a *Answer, r *Reading) Verdict {
-	raw := f.result.found[memberResultType]
+	raw, requests := f.result.found[memberResultType], f.result.found[memberInputRequests]
 	switch {
+	case v.ResultType != typeInputRequired && requests != nil && !requests.isNull():
+		// The SDK would ask, and send the finished call again (go-sdk v1.8.0).
+		return v.fail(InvalidToolResult, reasonStrayRequests)
 	case raw == nil || v.ResultType == typeComplete:
 		return f.judgeComplete(v)
 	case v.ResultType == typeInputRequired && !a.hasRounds():

@@ -376,7 +376,7 @@ func TestClassifyResultType(t *testing.T) {
 		outcome    observe.Outcome
 		deviations []observe.Deviation
 	}{
-		{"input_required", v2026, nil, `{"resultType":"input_required","inputRequests":{"a":{},"b":{}},"requestState":"s"}`, observe.InputRequired, nil},
+		{"input_required", v2026, nil, `{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list"},"b":{"method":"roots/list"}},"requestState":"s"}`, observe.InputRequired, nil},
 		{"input_required, version unknown", "", nil, `{"resultType":"input_required"}`, observe.InputRequired, nil},
 		{"input_required, a later version", "2027-01-01", nil, `{"resultType":"input_required"}`, observe.InputRequired, nil},
 		{"input_required, requests null", v2026, nil, `{"resultType":"input_required","inputRequests":null}`, observe.InputRequired, nil},
@@ -417,7 +417,7 @@ func TestClassifyResultType(t *testing.T) {
 }
 
 func TestVerdictDetail(t *testing.T) {
-	v := observe.Classify(ok(withResult(`{"resultType":"input_required","inputRequests":{"a":{"x":{}},"b":1},"isError":true}`), v2026), nil)
+	v := observe.Classify(ok(withResult(`{"resultType":"input_required","inputRequests":{"a":{"method":"roots/list","x":{}},"b":{"method":"x"}},"isError":true}`), v2026), nil)
 	if v.ResultType != "input_required" || v.InputRequests != 2 || v.IsError == nil || !*v.IsError || !v.EchoedID {
 		t.Errorf("input required: %+v", v)
 	}

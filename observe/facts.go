@@ -44,20 +44,22 @@ const longestName = len("structuredContent") * len(`\u0000`)
 // the server's, so nothing is judged before the end.
 type facts struct {
 	scanner
-	tool     bool // the result is to be a tool result
+	inside   bool // the members of the result are judged
 	isObject bool
 	envelope members
 	failure  members // of the error object
-	result   members // only where tool
+	result   members // only where inside
 	// inputRequests counts the members of result.inputRequests.
 	inputRequests int
+	// looseRequest: one of them is no request that a client can be given.
+	looseRequest bool
 	// looseContent: a member of result.content is not an object.
 	looseContent bool
 }
 
 // gather scans data, whole.
-func (f *facts) gather(data []byte, tool bool) {
-	f.data, f.tool = data, tool
+func (f *facts) gather(data []byte, inside bool) {
+	f.data, f.inside = data, inside
 	f.document(f.message)
 }
 
@@ -74,7 +76,7 @@ func (f *facts) envelopeMember(key []byte, i int) int {
 	switch opens := f.at(i) == '{'; {
 	case opens && name == memberError:
 		end = f.object(i, 1, f.errorMember)
-	case opens && name == memberResult && f.tool:
+	case opens && name == memberResult && f.inside:
 		end = f.object(i, 1, f.resultMember)
 	default:
 		end = f.value(i, 1)
@@ -109,7 +111,11 @@ func (f *facts) contentElement(i int) int {
 
 func (f *facts) inputRequest(_ []byte, i int) int {
 	f.inputRequests++
-	return f.value(i, 3)
+	end := f.value(i, 3)
+	if end >= 0 && !(isRequest(f.data[i:end]) && isBearable(f.data[i:end])) {
+		f.looseRequest = true
+	}
+	return end
 }
 
 // keep stores the value between start and end under its name.

@@ -44,7 +44,7 @@ const (
 // message or a response to something else is a failure of kind [KindInvalid].
 func ClassifyMessage(data []byte, a Answer, r *Reading) (MessageKind, Verdict) {
 	var f facts
-	f.gather(data, a.judgesTool())
+	f.gather(data, a.mayAsk())
 	if f.isObject && f.fault == "" && f.envelope.has(memberMethod) {
 		return f.judgeCall(&a, r)
 	}
@@ -91,6 +91,8 @@ func (f *facts) badCall(v *Verdict, a *Answer, r *Reading) string {
 		return reasonRequestID
 	case a.hasRounds() && !v.note(DeviationServerRequest, r):
 		return reasonServerRequest
+	case !isBearable(f.data):
+		return reasonInputRequest
 	}
 	return ""
 }

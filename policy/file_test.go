@@ -195,6 +195,7 @@ func TestParseProblems(t *testing.T) {
 		// Impossible combinations.
 		{"unsafe and repeated on unknown", "version: 1\nrules:\n  - {tool: pay, safety: unsafe, retry: {outcomes: [TIMEOUT]}}", []string{"3:51: ", "an unsafe tool is never repeated for this"}},
 		{"repeats without a deadline", rule("limits: {call: off}"), []string{"5:20: rule \"rules[0]\": limits.call: repeats without a deadline"}},
+		{"progress without a hard limit", rule("limits: {call: off, attempt: 1s, progress: true}\n    retry: {repeats: off}"), []string{"limits.progress: progress extends an attempt that nothing else bounds"}},
 		{"key header on an unsafe tool", "version: 1\nrules:\n  - {tool: pay, safety: unsafe, key: {header: A}}", []string{"3:47: ", "only keyed tools have a key header"}},
 		{"a rule that never counts", "version: 1\nrules:\n  - {safety: keyed}\n  - {tool: a, safety: unsafe}", []string{"4:12: rule \"rules[1]\": tool: the rule never counts: rule \"rules[0]\" (f.yaml:3)"}},
 		{"a setting that never counts", "version: 1\nrules:\n  - {tool: 'a*', safety: keyed}\n  - {tool: ab, strict: true, safety: unsafe}", []string{"4:38: rule \"rules[1]\": safety: never counts: rule \"rules[0]\" (f.yaml:3)"}},

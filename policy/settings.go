@@ -146,12 +146,23 @@ type Limits struct {
 	// Progress lets the server's progress notifications for the call begin Attempt anew,
 	// never Call or the caller's deadline. Silence is over with any byte, progress
 	// included; so the call asks for progress (MCP, progress: progressToken) unless the
-	// caller has done so. Default false.
+	// caller has done so. Where neither bounds the call it is bounded by [Limits.Hard].
+	// Default false.
 	Progress *bool
 }
 
 // Extended reports whether progress extends the limits.
 func (l Limits) Extended() bool { return l.Progress != nil && *l.Progress }
+
+// Hard bounds the whole call where the caller gives no deadline; 0 is no limit. It is
+// Call; without that, where progress extends the limits, the default of Call or ten times
+// Attempt, whichever is longer: no server may hold a call for as long as it likes.
+func (l Limits) Hard() time.Duration {
+	if l.Call > 0 || !l.Extended() {
+		return max(l.Call, 0)
+	}
+	return max(Defaults().Limits.Call, 10*l.Attempt)
+}
 
 // Session says what is done when a server has lost a session (MCP 2025-11-25 and
 // earlier). It is a matter of the server: only rules without a tool count, those whose
@@ -162,7 +173,8 @@ type Session struct {
 	// connect again.
 	Heal *bool
 	// Timeout bounds one renewal: the check that the session is lost, the handshake,
-	// and what the host restores. Callers wait no longer than their own deadlines.
+	// and what the host restores. Callers wait no longer than their own deadlines, nor
+	// than [Limits].Attempt.
 	// Default 10 s; negative is no limit.
 	Timeout time.Duration `off:"no limit"`
 }

@@ -264,10 +264,14 @@ func (c *check) retry(r *Retry) {
 
 // endless: without any limit on time, repeats have no end that a caller could wait
 // for. A limit on each attempt bounds the call as well, as long as the waits are bound.
+// One that progress extends bounds nothing.
 func (c *check) endless(s *Settings) {
 	unbound := s.Limits.Attempt <= 0 || s.Retry.RetryAfterCap < 0 || s.Retry.BackoffCap < 0
 	if s.Limits.Call < 0 && s.Retry.Repeats >= 0 && unbound {
 		c.report(fields[fieldCall].name, "repeats without a deadline: bound the call, or each attempt and the waits between, or turn retry.repeats off as well")
+	}
+	if s.Limits.Call < 0 && s.Limits.Extended() {
+		c.report(fields[fieldProgress].name, "progress extends an attempt that nothing else bounds: bound the call as well")
 	}
 }
 
