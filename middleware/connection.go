@@ -25,8 +25,10 @@ type connection struct {
 	core  *core
 	out   outbox
 	calls inflight
-	alarm alarm
-	pipe  io.Closer
+	// requests of the server that wait for the client
+	requests serverRequests
+	alarm    alarm
+	pipe     io.Closer
 
 	in      chan jsonrpc.Message
 	closing chan struct{}
@@ -93,6 +95,7 @@ func (c *connection) Write(ctx context.Context, msg jsonrpc.Message) error {
 	if m, ok := msg.(*jsonrpc.Request); ok && m.IsCall() {
 		return c.request(ctx, m)
 	}
+	c.answered(msg)
 	text, err := jsonrpc.EncodeMessage(msg)
 	if err != nil {
 		return rejected(err)

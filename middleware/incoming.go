@@ -97,6 +97,7 @@ func (c *connection) pass(l *line, v observe.Verdict) jsonrpc.Message {
 		c.note(observe.DeviationUnclaimed)
 		return nil
 	}
+	c.ask(m)
 	return m
 }
 

@@ -37,6 +37,7 @@ type lineServer struct {
 	metas     []map[string]any              // of the calls
 	cancelled []string                      // ids, as JSON
 	held      string                        // id of the last call that got no answer
+	mute      bool                          // nor gets one when the client answers a question
 	noise     string                        // what is written before an answer, raw
 	write     func(*lineRequest, io.Writer) // writes before an answer, where it is set
 }
@@ -46,6 +47,7 @@ type lineServer struct {
 type orders struct {
 	Say    []string `json:"say,omitempty"`    // lines before the answer
 	Silent bool     `json:"silent,omitempty"` // no answer
+	Mute   bool     `json:"mute,omitempty"`   // nor one when the client answers a question
 	Ask    bool     `json:"ask,omitempty"`    // a question first, once
 	Exit   bool     `json:"exit,omitempty"`
 	Heir   bool     `json:"heir,omitempty"` // a process is left behind that holds the output
@@ -105,6 +107,8 @@ func (s *lineServer) handle(r *lineRequest) bool {
 		return s.call(r)
 	case r.Method == "notifications/cancelled":
 		s.cancelled = append(s.cancelled, string(r.Params.RequestID))
+	case r.Method == "" && s.held != "" && !s.mute: // the client has answered
+		s.answer(&lineRequest{ID: json.RawMessage(s.held)}, `{"content":[{"type":"text","text":"done"}]}`)
 	case r.ID != nil && r.Method != "":
 		s.say(r, `{"jsonrpc":"2.0","id":%id%,"error":{"code":-32601,"message":"no such method"}}`)
 	}
@@ -149,7 +153,7 @@ func (s *lineServer) call(r *lineRequest) bool {
 	case o.Deaf:
 		return false
 	case o.Silent:
-		s.held = string(r.ID)
+		s.held, s.mute = string(r.ID), o.Mute
 	default:
 		s.answer(r, `{"content":[{"type":"text","text":"done"}]}`)
 	}
@@ -234,6 +238,7 @@ type lineRig struct {
 	session *mcp.ClientSession
 	records chan *observe.Record
 	asked   int
+	thinks  time.Duration // how long the user takes to answer
 }
 
 // newLineRig connects a client over what transport makes of its stack.
@@ -248,6 +253,7 @@ func newLineRig(t *testing.T, version string, transport func(*middleware.Stack) 
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ElicitationHandler: func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			r.asked++
+			time.Sleep(r.thinks)
 			return &mcp.ElicitResult{Action: "accept"}, nil
 		},
 	})

@@ -415,6 +415,24 @@ func TestStdioProgressExtends(t *testing.T) {
 	})
 }
 
+// TestStdioLimitsPauseForServerRequests: while the server waits for a person, no limit
+// runs (2025-11-25); then they go on.
+func TestStdioLimitsPauseForServerRequests(t *testing.T) {
+	limit := policy.Rule{Tool: "pay", Settings: policy.Settings{Limits: policy.Limits{Attempt: 200 * time.Millisecond}}}
+	question := `{"jsonrpc":"2.0","id":1.0e0,"method":"elicitation/create","params":{"message":"m","requestedSchema":{"type":"object","properties":{}}}}`
+	r, s := newPipeRig(t, "2025-11-25", limit)
+	r.thinks = 600 * time.Millisecond
+	_, rec, err := r.call("pay", orders{Say: []string{question}, Silent: true}, 20*time.Second)
+	if err != nil || rec.Outcome != observe.ToolSuccess || r.asked != 1 || s.count("pay") != 1 {
+		t.Errorf("asked %d times, %v, %+v", r.asked, err, rec)
+	}
+	started := time.Now()
+	_, rec, err = r.call("pay", orders{Say: []string{strings.Replace(question, "1.0e0", `"a"`, 1), `{"jsonrpc":"2.0","id":"b","method":"ping"}`}, Silent: true, Mute: true}, 20*time.Second)
+	if err == nil || rec.Outcome != observe.Timeout || time.Since(started) < r.thinks || time.Since(started) > 10*time.Second {
+		t.Errorf("after %v: %v, %+v", time.Since(started), err, rec)
+	}
+}
+
 // TestStdioLaterRoundsAreAdmitted: a later round takes its token of the limiter.
 func TestStdioLaterRoundsAreAdmitted(t *testing.T) {
 	slow := policy.Rule{Tool: "pay", Settings: policy.Settings{Limiter: policy.Limiter{Rate: 10, Burst: 1}}}
