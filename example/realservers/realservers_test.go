@@ -38,6 +38,7 @@ func pretend() {
 	mcp.AddTool(s, &mcp.Tool{Name: "work"}, func(ctx context.Context, _ *mcp.CallToolRequest, _ struct{ Job int }) (*mcp.CallToolResult, any, error) {
 		select {
 		case <-ctx.Done():
+			time.Sleep(time.Second) // nothing that stops at once: its answer could still be in time
 		case <-time.After(time.Minute):
 		}
 		return nil, nil, nil
