@@ -69,9 +69,15 @@ func (t *chaosTruth) met(which func(fault string) bool) bool {
 
 func forgetsSessions(fault string) bool { return strings.HasPrefix(fault, "session-forgotten") }
 
-// A 404 claims that the tool did not run, and is reported so. No unsafe call is sent
-// again for it.
-func liesOfSession(fault string) bool { return fault == "session-forgotten-executed" }
+// The 404 of a server that has forgotten the session, which a ping confirms, claims that
+// the tool did not run, and is reported so. No unsafe call is sent again for it.
+func liesOfSession(fault string) bool {
+	return fault == "session-forgotten-executed" || strings.HasPrefix(fault, "status-404") && strings.Contains(fault, "-executed")
+}
+
+func (s *chaosSaid) believesSession(call *chaosTruth) bool {
+	return s.record.Outcome == observe.SessionLost && call.met(liesOfSession)
+}
 
 // judge compares what every caller was told with what the server did, when nothing
 // is under way any more. Never may there be: two effects of an unsafe intent, or of
@@ -116,7 +122,7 @@ func (s *chaosSaid) complaints(intent, call *chaosTruth) []string {
 	if s.err == nil && s.record.Outcome == observe.ToolSuccess && intent.effects == 0 {
 		all = append(all, fmt.Sprintf("call %s: success, and the tool did not run", s.mark))
 	}
-	if d := s.record.Delivery; (d == observe.NotSent || d == observe.Refused) && call.effects > 0 && !call.met(liesOfSession) {
+	if d := s.record.Delivery; (d == observe.NotSent || d == observe.Refused) && call.effects > 0 && !s.believesSession(call) {
 		all = append(all, fmt.Sprintf("call %s: %s, and the tool ran", s.mark, d))
 	}
 	if s.late > chaosLateness {
