@@ -3,6 +3,7 @@ package middleware_test
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/surecall/surecall/middleware/middlewaretest"
@@ -76,7 +77,8 @@ func liesOfSession(fault string) bool {
 }
 
 func (s *chaosSaid) believesSession(call *chaosTruth) bool {
-	return s.record.Outcome == observe.SessionLost && call.met(liesOfSession)
+	lost := func(a observe.Attempt) bool { return a.Outcome == observe.SessionLost }
+	return slices.ContainsFunc(s.record.Attempts, lost) && call.met(liesOfSession)
 }
 
 // judge compares what every caller was told with what the server did, when nothing

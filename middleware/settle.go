@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
@@ -58,21 +59,25 @@ func (cl *call) settlement(a *attempt, res mcp.Result) idempotency.Settlement {
 	case a.Outcome.Answered() && a.Delivery == observe.Answered:
 		body, isError := cl.answer(a, res)
 		return idempotency.Settlement{State: idempotency.Completed, Answer: body, IsError: isError}
-	case cl.didNotRun(a):
+	case cl.didNotRun():
 		return idempotency.Settlement{State: idempotency.Failed}
 	}
 	return idempotency.Settlement{State: idempotency.Unknown}
 }
 
 // didNotRun reports whether the evidence says that the tool has not run.
-func (cl *call) didNotRun(a *attempt) bool {
+func (cl *call) didNotRun() bool {
 	d := cl.delivery()
-	if a.Outcome == observe.SessionLost && d == observe.Refused {
+	if d == observe.Refused && slices.ContainsFunc(cl.attempts, lostSession) {
 		// A 404 can be written after the tool ran. In doubt, a keyed call that comes
 		// again has the same key.
 		return cl.tool.Retry.Healed
 	}
 	return d == observe.NotSent || d == observe.Refused
+}
+
+func lostSession(a attempt) bool {
+	return a.Outcome == observe.SessionLost && a.Delivery == observe.Refused
 }
 
 // answer is the answer in the form that the ledger keeps. Nobody can ask again for a
