@@ -14,7 +14,7 @@ type Ticket struct {
 	flight  *flight // nil for an answer
 	entry   Entry   // as it is stored
 	adopted bool
-	// retention of the call from when it is settled
+	// retention of the call where it ends in doubt
 	retention time.Duration
 	answer    *Answer
 	settled   atomic.Bool
@@ -91,7 +91,10 @@ func (t *Ticket) Settle(ctx context.Context, s Settlement) error {
 	// On every way out, a panic of the store's too.
 	defer func() { l.flights.land(t.flight, &e, lost) }()
 	now := l.opts.Now()
-	e.settle(s, now, t.retention)
+	e.settle(s, now, l.opts.Retention)
+	if e.Doubt {
+		e.Expires = now.Add(t.retention)
+	}
 	err := t.write(context.WithoutCancel(ctx), &e, now)
 	lost = err != nil && !errors.Is(err, ErrConflict)
 	if err != nil {

@@ -82,6 +82,8 @@ func isOfSoak(so *middlewaretest.Options, f middlewaretest.Fault) bool {
 // answer a handshake.
 func soakPolicy() *policy.Policy {
 	p := chaosPolicy()
+	// A doubt is remembered for as long as the guard asks for it.
+	p.Rules = append(p.Rules, policy.Rule{Name: "guard", Settings: policy.Settings{Key: policy.Key{Guard: soakRetention}}})
 	p.Rules[len(p.Rules)-1].Settings.Session.Timeout = soakHealing
 	return p
 }
