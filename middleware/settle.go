@@ -77,7 +77,7 @@ func (cl *call) didNotRun() bool {
 }
 
 func lostSession(a attempt) bool {
-	return a.Outcome == observe.SessionLost && a.Delivery == observe.Refused
+	return a.Outcome == observe.SessionLost && a.Delivery == observe.Refused && a.reconciled != DidNotHappen
 }
 
 // answer is the answer in the form that the ledger keeps. Nobody can ask again for a
